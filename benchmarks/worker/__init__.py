@@ -1,0 +1,1 @@
+"""The worker's speed on a real Apache Kafka, beside the stock Faust transport and Quix Streams."""

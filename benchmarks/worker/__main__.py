@@ -1,0 +1,152 @@
+"""`python -m benchmarks.worker`: produce the events once, measure everyone, print a table."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from benchmarks.worker import contestants, table
+from benchmarks.worker.contestants import Contestant, Job
+from benchmarks.worker.kafka import Broker
+from benchmarks.worker.measure import Reading, run
+from benchmarks.worker.workload import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+QUIX = ROOT / ".cache" / "quix"  # its virtual environment
+
+
+def main(  # noqa: PLR0913 - one parameter per option of the command
+    *,
+    events: Annotated[int, typer.Option(help="Events for rocstream.", min=1)] = 1_000_000,
+    quix_events: Annotated[int, typer.Option(help="Events for Quix Streams, at most.")] = 500_000,
+    stock_events: Annotated[int, typer.Option(help="Events for stock Faust, at most.")] = 50_000,
+    runs: Annotated[int, typer.Option(help="Runs of each; medians are shown.", min=1)] = 1,
+    peers: Annotated[
+        str, typer.Option(help="Peers to run: names with commas, 'all' or 'none'.")
+    ] = "all",
+    keys: Annotated[int, typer.Option(min=1)] = 100,
+    size: Annotated[int, typer.Option(help="Window, events of a key.", min=1)] = 10_000,
+    slide: Annotated[int, typer.Option(help="An update after so many.", min=1)] = 100,
+    partitions: Annotated[int, typer.Option(min=1)] = 4,
+    commit_interval: Annotated[
+        float, typer.Option(help="Seconds between commits of rocstream (its default).")
+    ] = 0.1,
+    quix_commit_interval: Annotated[
+        float, typer.Option(help="The same of Quix Streams (its default; shorter is slower).")
+    ] = 5.0,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(help="A Kafka that runs; without it one is started.")
+    ] = None,
+    quix_python: Annotated[
+        Path | None, typer.Option(help="An interpreter that has quixstreams and river.")
+    ] = None,
+) -> None:
+    """Measure events a second of this worker and its peers on one Apache Kafka."""
+    python = quix_python or QUIX / "bin" / "python"
+    everyone = contestants.every(commit_interval, quix_commit_interval, python)
+    chosen = [everyone["rocstream"], *_peers(everyone, peers)]
+    if quix_python is None and any(one.name.startswith("quix") for one in chosen):
+        _install_quix()
+    workload = Workload(events, keys, size, slide)
+    limits = {"rocstream": events, "quix": quix_events, "faust": stock_events}
+    plan = [(one, min(events, limits[one.name.split("-")[0]])) for one in chosen]
+    with _broker(bootstrap_servers) as address, tempfile.TemporaryDirectory() as folder:
+        job = Job(address, "", "", "", partitions, workload, Path(folder))
+        readings = _measure(Broker(address), job, plan, runs)
+    table.show(sys.stdout, workload, partitions, [one for one, _ in plan], readings)
+
+
+def _peers(everyone: dict[str, Contestant], wanted: str) -> list[Contestant]:
+    peers = {name: one for name, one in everyone.items() if name != "rocstream"}
+    if wanted == "all":
+        return list(peers.values())
+    names = [] if wanted == "none" else wanted.split(",")
+    unknown = [name for name in names if name not in peers]
+    if unknown:
+        known = ", ".join(peers)
+        raise typer.BadParameter(f"no peer is called {unknown[0]!r}; there are {known}")
+    return [peers[name] for name in names]
+
+
+def _measure(
+    broker: Broker, job: Job, plan: list[tuple[Contestant, int]], runs: int
+) -> dict[str, list[Reading]]:
+    prefix = f"bench-{os.getpid()}-"
+    readings: dict[str, list[Reading]] = {}
+    try:
+        jobs = {count: _filled(broker, job, prefix, count) for count in {n for _, n in plan}}
+        for number in range(runs):
+            for one, count in plan:
+                name = f"{prefix}{one.name}-{number}"
+                reading = _run(broker, one, replace(jobs[count], name=name))
+                readings.setdefault(one.name, []).append(reading)
+                _say(f"{one.name}: {reading.steady:,.0f} events/s steady, {reading.wall:.1f} s")
+    finally:
+        broker.delete(broker.topics(prefix))
+    return readings
+
+
+def _filled(broker: Broker, job: Job, prefix: str, count: int) -> Job:
+    workload = job.workload.first(count)
+    events = f"{prefix}events-{count}"
+    broker.create(events, job.partitions)
+    seconds = broker.fill(events, workload)
+    _say(f"produced {count:,} events in {seconds:.1f} s")
+    return replace(job, workload=workload, events=events)
+
+
+def _run(broker: Broker, one: Contestant, job: Job) -> Reading:
+    folder = job.folder / job.name
+    folder.mkdir()
+    job = replace(job, folder=folder, updates=f"{job.name}-updates")
+    broker.create(job.updates, job.partitions, message_timestamp_type="LogAppendTime")
+    return run(one, job)
+
+
+@contextmanager
+def _broker(bootstrap_servers: str | None) -> Iterator[str]:
+    if bootstrap_servers is not None:
+        yield bootstrap_servers
+        return
+    # By its path: another distribution may have installed a package called `tests`.
+    spec = importlib.util.spec_from_file_location("brokers", ROOT / "tests" / "brokers.py")
+    if spec is None or spec.loader is None:
+        raise RuntimeError("tests/brokers.py cannot be loaded; give --bootstrap-servers")
+    brokers = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(brokers)
+    with brokers.running() as broker:
+        _say(f"started {broker.name} at {broker.bootstrap_servers}")
+        yield broker.bootstrap_servers
+
+
+def _install_quix() -> None:
+    if (QUIX / "done").exists():
+        return
+    _say(f"installing Quix Streams and river into {QUIX.relative_to(ROOT)}")
+    venv.create(QUIX, with_pip=True, clear=True)
+    requirements = Path(__file__).with_name("quix.txt")
+    subprocess.run(
+        [QUIX / "bin" / "python", "-m", "pip", "install", "--quiet", "-r", requirements], check=True
+    )
+    (QUIX / "done").touch()
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,252 @@
+"""`python -m benchmarks.worker.stages`: what one event costs the worker, stage by stage.
+
+No broker: synthetic records run through the worker's own pieces, each stage alone on what the
+stage before it made, then through the whole pipeline. Figures are CPU time of this process, the
+median of some repetitions, so that a busy machine disturbs them little. Fetching, sending and
+committing are not in them: the benchmark beside this one has them, `benchmarks/README.md` says
+how a profile of the live worker is taken.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+import engine
+from benchmarks.worker import table
+from benchmarks.worker.workload import Workload
+from config import load
+from worker import pages
+from worker.events import Parser
+from worker.pipeline import BATCH_EVENTS, Pipeline
+from worker.updates import Slide, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from config import Monitor, Settings
+    from worker.events import Batch, KeyedEvents
+
+TOPIC = "scored-events"
+RUN = 5_000  # records in one fetched run
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record as the consumer hands it over."""
+
+    offset: int
+    timestamp: int  # ms
+    key: bytes | None
+    value: bytes | None
+
+
+class Piece(NamedTuple):
+    """A key's events of one batch, with the window that takes them."""
+
+    key: str
+    window: engine.CountWindow
+    events: KeyedEvents
+
+
+def main(  # noqa: PLR0913 - one parameter per option of the command
+    *,
+    events: Annotated[int, typer.Option(help="Events in all.", min=1)] = 500_000,
+    keys: Annotated[int, typer.Option(min=1)] = 100,
+    size: Annotated[int, typer.Option(help="Window, events of a key.", min=1)] = 10_000,
+    slide: Annotated[int, typer.Option(help="An update after so many.", min=1)] = 100,
+    transaction: Annotated[int, typer.Option(help="Events in one transaction.", min=1)] = 40_000,
+    repeat: Annotated[int, typer.Option(help="Repetitions; medians are shown.", min=1)] = 3,
+) -> None:
+    """Print the CPU time of each stage per event."""
+    workload = Workload(events, keys, size, slide)
+    settings = _settings(workload)
+    records = _records(workload)
+    stages = Stages(settings, records, transaction)
+    measured: dict[str, list[float]] = {}
+    for _ in range(repeat):
+        for name, stage in stages.each():
+            measured.setdefault(name, []).append(_seconds(stage) / events * 1e9)
+    medians = {name: statistics.median(found) for name, found in measured.items()}
+    whole = medians[Stages.WHOLE]
+    rest = 2 * whole - sum(medians.values())
+    rows = [["stage", "ns an event", "share"]]
+    parts = {**medians, "the rest of the pipeline": rest}
+    del parts[Stages.WHOLE]
+    rows += [[name, f"{ns:,.0f}", f"{ns / whole:.0%}"] for name, ns in parts.items()]
+    rows.append([Stages.WHOLE, f"{whole:,.0f}", "100%"])
+    print(
+        f"\n{events:,} events, {keys} keys, count window {size:,}, slide {slide}, auc and h, "
+        f"a transaction per {transaction:,} events; medians of {repeat}\n"
+    )
+    table.rows(sys.stdout, rows)
+
+
+class Stages:
+    """The worker's stages over the same records, each with its input made beforehand."""
+
+    WHOLE = "pipeline: process and take"
+
+    def __init__(self, settings: Settings, records: list[Record], transaction: int) -> None:
+        self._settings = settings
+        self._monitor: Monitor = settings.monitors[0]
+        self._writer = Writer(self._monitor, TOPIC, 0)
+        self._records = records
+        self._transaction = transaction
+
+    def each(self) -> Iterator[tuple[str, Callable[[], object]]]:
+        """Yield name and work of each stage; advance only after the work was done."""
+        yield self.WHOLE, self._pipeline
+        batches: list[Batch] = []
+        yield "parse, check, group", lambda: batches.extend(self._parsed())
+        pieces = self._pieces(batches)
+        readings: list[engine.Readings] = []
+        yield "engine: windows and readings", lambda: readings.extend(map(self._slide, pieces))
+        slides = self._slides(pieces)
+        yield "updates as JSON", lambda: self._write(pieces, slides, readings)
+        yield "pages, packed", self._packer(pieces)
+
+    def _runs(self) -> Iterator[Sequence[Record]]:
+        for start in range(0, len(self._records), RUN):
+            yield self._records[start : start + RUN]
+
+    def _parsed(self) -> Iterator[Batch]:
+        parser = Parser(self._settings.event)
+        for run in self._runs():
+            yield from parser.batches(run, 0, BATCH_EVENTS)
+
+    def _pieces(self, batches: list[Batch]) -> list[Piece]:
+        windows: dict[str, engine.CountWindow] = {}
+        size = self._monitor.window.size
+        found = []
+        for batch in batches:
+            for key, events in batch.keys.items():
+                window = windows.get(key)
+                if window is None:
+                    window = windows[key] = engine.CountWindow(size)
+                found.append(Piece(key, window, events))
+        return found
+
+    def _slide(self, piece: Piece) -> engine.Readings:
+        events = piece.events
+        return piece.window.slide(
+            events.scores,
+            events.labels,
+            events.weights,
+            events.times,
+            every=self._monitor.window.slide,
+            read=self._writer.read,
+        )
+
+    def _slides(self, pieces: list[Piece]) -> list[list[Slide]]:
+        every = self._monitor.window.slide
+        seen: dict[str, int] = {}
+        found = []
+        for piece in pieces:
+            before = seen.get(piece.key, 0)
+            events = piece.events
+            seen[piece.key] = before + len(events.scores)
+            found.append(
+                [
+                    Slide((before + at + 1) // every, events.times[at], events.offsets[at], 0)
+                    for at in range(every - before % every - 1, len(events.scores), every)
+                ]
+            )
+        return found
+
+    def _write(
+        self, pieces: list[Piece], slides: list[list[Slide]], readings: list[engine.Readings]
+    ) -> None:
+        for piece, found, read in zip(pieces, slides, readings, strict=True):
+            if found:
+                list(self._writer.write(piece.key, found, read, gap=False))
+
+    def _packer(self, pieces: list[Piece]) -> Callable[[], None]:
+        """Return the packing of all pages of all transactions, out of windows that hold all."""
+        windows: dict[str, engine.CountWindow] = {}
+        for piece in pieces:
+            window = windows.setdefault(piece.key, engine.CountWindow(len(self._records)))
+            window.extend(piece.events.scores, piece.events.labels, None, piece.events.times)
+        work = list(self._written(pieces))
+        prefixes = {key: pages.key_prefix(self._monitor.name, key) for key in windows}
+
+        def pack() -> None:
+            for name, first, stop in work:
+                key = pages.page_key(prefixes[name], first // pages.PAGE_EVENTS)
+                pages.pack_page(key, pages.Page(first, windows[name].columns(first, stop)))
+
+        return pack
+
+    def _written(self, pieces: list[Piece]) -> Iterator[tuple[str, int, int]]:
+        """Yield key, first and last ordinal of each page that each transaction writes."""
+        written: dict[str, int] = {}
+        seen: dict[str, int] = {}
+        gathered = 0
+        for number, piece in enumerate(pieces):
+            count = len(piece.events.scores)
+            seen[piece.key] = seen.get(piece.key, 0) + count
+            gathered += count
+            if gathered < self._transaction and number + 1 < len(pieces):
+                continue
+            gathered = 0
+            for key, stop in seen.items():
+                start = written.get(key, 0)
+                if stop == start:
+                    continue
+                for page in range(start // pages.PAGE_EVENTS, -(-stop // pages.PAGE_EVENTS)):
+                    first = page * pages.PAGE_EVENTS
+                    yield key, first, min(first + pages.PAGE_EVENTS, stop)
+                written[key] = stop
+
+    def _pipeline(self) -> None:
+        pipeline = Pipeline(self._settings, TOPIC, 0)
+        gathered = 0
+        for run in self._runs():
+            for _ in pipeline.process(run):
+                pass
+            gathered += len(run)
+            if gathered >= self._transaction:
+                pipeline.take()
+                gathered = 0
+        pipeline.take()
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    gc.collect()
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
+def _settings(workload: Workload) -> Settings:
+    monitor = (
+        f'[{{"name": "bench", "metrics": ["auc", "h"], "window": {{"kind": "count", '
+        f'"size": {workload.size}, "slide": {workload.slide}}}}}]'
+    )
+    environ = {
+        "ROCSTREAM__KAFKA__BOOTSTRAP_SERVERS": "127.0.0.1:9092",
+        "ROCSTREAM__KAFKA__GROUP": "bench",
+        "ROCSTREAM__TOPICS__EVENTS": TOPIC,
+        "ROCSTREAM__TOPICS__UPDATES": "updates",
+        "ROCSTREAM__TOPICS__REJECTED": "rejected",
+        "ROCSTREAM__MONITOR": monitor,
+    }
+    return load(None, environ)
+
+
+def _records(workload: Workload) -> list[Record]:
+    begun = 1_764_460_000_000
+    return [
+        Record(offset, begun + offset // 400, key, value)
+        for offset, (key, value) in enumerate(workload.messages())
+    ]
+
+
+if __name__ == "__main__":
+    typer.run(main)
