@@ -60,6 +60,7 @@ class Broker:
                 "enable.idempotence": True,
                 "partitioner": "murmur2_random",
                 "linger.ms": 50,
+                "log_level": 3,  # a broker just started makes it warn while it waits
                 "batch.size": 262_144,
                 "queue.buffering.max.messages": 200_000,
             }

@@ -12,8 +12,9 @@ import subprocess
 import time
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import orjson
 
 from benchmarks.worker.kafka import Updates
@@ -44,7 +45,7 @@ class Reading:
     cpu : float
         CPU seconds of the process from its start to the last update, start-up included.
     cpu_steady : float
-        CPU seconds per event after the first update was seen.
+        CPU seconds per event over the stretch of `steady`.
     peak : int
         Largest resident memory, bytes.
     error : float
@@ -79,53 +80,81 @@ def run(contestant: Contestant, job: Job) -> Reading:
     with Updates(job.bootstrap_servers, job.updates, job.partitions) as updates:
         begun = time.monotonic()
         with Child(contestant.command(job), job.folder / "log.txt") as child:
-            _wait(child, updates, 1)
-            first, cpu_first, seen_first = time.monotonic() - begun, child.cpu(), _seen(updates)
-            _wait(child, updates, total)
+            account = Account(child)
+            _wait(child, updates, 1, account)
+            first = time.monotonic() - begun
+            _wait(child, updates, total, account)
             wall, cpu, peak = time.monotonic() - begun, child.cpu(), child.peak()
     _check_counts(updates, expected)
-    later = (total - seen_first) * job.workload.slide
+    stretch = Stretch.of(updates.appended, job.workload.slide)
     return Reading(
         events=job.workload.events,
         first=first,
         wall=wall,
-        steady=steady(updates.appended, job.workload.slide),
+        steady=stretch.rate(),
         cpu=cpu,
-        cpu_steady=(cpu - cpu_first) / later if later else math.nan,
+        cpu_steady=account.between(stretch.start, stretch.end) / stretch.events,
         peak=peak,
         error=_worst(updates, job.workload),
-        surplus=_seen(updates) - total,
+        surplus=len(updates.appended) - total,
     )
 
 
-def steady(appended: list[int], slide: int) -> float:
-    """Events a second from the append of the update at one tenth to that of the last.
+class Stretch(NamedTuple):
+    """The steady part of a run: from the append of the update at one tenth to that of the last.
 
-    All updates appended up to the first instant count as done then, so a burst (a transaction) at
-    either end weighs alike; nan when all fall into one millisecond.
+    All updates appended up to its first instant count as done then, so a burst (a transaction) at
+    either end weighs alike.
     """
-    times = sorted(appended)
-    start, end = times[int(len(times) * WARM)], times[-1]
-    if start == end:
-        return math.nan
-    done = bisect_right(times, start)
-    return (len(times) - done) * slide / (end - start) * 1000
+
+    start: int  # ms since the epoch, by the broker's clock
+    end: int
+    events: int
+
+    @classmethod
+    def of(cls, appended: list[int], slide: int) -> Stretch:
+        """Return the stretch that append times (ms) of updates show."""
+        times = sorted(appended)
+        start, end = times[int(len(times) * WARM)], times[-1]
+        if start == end:
+            raise RuntimeError("all updates were appended at once: too few events for a rate")
+        return cls(start, end, (len(times) - bisect_right(times, start)) * slide)
+
+    def rate(self) -> float:
+        """Events a second."""
+        return self.events / (self.end - self.start) * 1000
 
 
-def _wait(child: Child, updates: Updates, total: int) -> None:
+class Account:
+    """CPU seconds of a process over time."""
+
+    def __init__(self, child: Child) -> None:
+        self._child = child
+        self._times: list[float] = []  # ms since the epoch
+        self._used: list[float] = []
+
+    def note(self) -> None:
+        """Note what it has used up to now."""
+        self._times.append(time.time() * 1000)
+        self._used.append(self._child.cpu())
+
+    def between(self, start: float, end: float) -> float:
+        """CPU seconds from `start` to `end` (ms since the epoch), linear between the notes."""
+        first, last = np.interp([start, end], self._times, self._used)
+        return float(last - first)
+
+
+def _wait(child: Child, updates: Updates, total: int, account: Account) -> None:
     moved = time.monotonic()
-    while _seen(updates) < total:
-        if updates.poll():
-            moved = time.monotonic()
-            continue
+    while len(updates.appended) < total:
+        moved_on = updates.poll()
         child.check()
-        if time.monotonic() - moved > STALL:
-            msg = f"{_seen(updates)} of {total} updates, then none for {STALL:.0f} s"
+        account.note()
+        if moved_on:
+            moved = time.monotonic()
+        elif time.monotonic() - moved > STALL:
+            msg = f"{len(updates.appended)} of {total} updates, then none for {STALL:.0f} s"
             raise RuntimeError(f"{msg}:\n{child.tail()}")
-
-
-def _seen(updates: Updates) -> int:
-    return len(updates.appended)
 
 
 def _check_counts(updates: Updates, expected: dict[str, int]) -> None:

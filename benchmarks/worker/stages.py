@@ -55,7 +55,7 @@ class Piece(NamedTuple):
     events: KeyedEvents
 
 
-def main(  # noqa: PLR0913 - one parameter per option of the command
+def main(
     *,
     events: Annotated[int, typer.Option(help="Events in all.", min=1)] = 500_000,
     keys: Annotated[int, typer.Option(min=1)] = 100,

@@ -19,7 +19,7 @@ Steady: events a second between the broker's appends of the update at {WARM:.0%}
 Wall: events by the seconds from starting the process to its last update being visible to a
 read_committed reader; nothing is subtracted. First: seconds from the start to the first visible
 update. Ratio: rocstream's steady rate by the peer's. CPU: microseconds of the contestant's process
-per event, start-up included / after the first update was seen. AUC error: the worst over the keys'
+per event, start-up included / over the steady stretch. AUC error: the worst over the keys'
 last updates, against ranks computed from the events."""
 
 
