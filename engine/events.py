@@ -1,0 +1,187 @@
+"""Checks of what enters the engine, before anything changes: scores, labels, weights, times."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.readings.columns import Columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+NUMBERS = "biuf"  # numpy's kinds of dtype that hold real numbers
+
+
+def score_of(value: Any) -> float:
+    """Return a score as a double, -0.0 as 0.0.
+
+    Raises
+    ------
+    ValueError
+        When it is not finite.
+    TypeError
+        When it is no number.
+    """
+    if isinstance(value, str | bytes | bytearray):
+        raise TypeError(f"a score is a number, not {value!r}")
+    try:
+        score = float(value)
+    except OverflowError:
+        score = math.inf
+    if not math.isfinite(score):
+        raise ValueError(f"a score must be finite, got {value!r}")
+    return score + 0.0
+
+
+def label_of(value: Any) -> int:
+    """Return a label as 0 or 1.
+
+    Raises
+    ------
+    ValueError
+        When it equals neither.
+    """
+    if isinstance(value, str | bytes) or value not in {0, 1}:
+        raise ValueError(f"a label is 0 or 1, got {value!r}")
+    return int(value)
+
+
+def weight_of(value: Any) -> float:
+    """Return a weight as a double.
+
+    Raises
+    ------
+    ValueError
+        When it is not positive and finite.
+    TypeError
+        When it is no number.
+    """
+    if isinstance(value, str | bytes | bytearray):
+        raise TypeError(f"a weight is a number, not {value!r}")
+    try:
+        weight = float(value)
+    except OverflowError:
+        weight = math.inf
+    if not 0.0 < weight < math.inf:
+        raise ValueError(f"a weight must be positive and finite, got {value!r}")
+    return weight
+
+
+def time_of(value: Any) -> int:
+    """Return an event time in ms; none is 0.
+
+    Raises
+    ------
+    ValueError
+        When it is not whole or outside 64 bits.
+    TypeError
+        When it is no number.
+    """
+    if value is None:
+        return 0
+    if isinstance(value, str | bytes | bytearray):
+        raise TypeError(f"a time is a number of ms, not {value!r}")
+    if value != value or value in (math.inf, -math.inf):  # noqa: PLR0124 - nan of any type
+        raise ValueError(f"a time is a whole number of ms, got {value!r}")
+    time = int(value)
+    if time != value or not -(2**63) <= time < 2**63:
+        raise ValueError(f"a time is a whole number of ms in 64 bits, got {value!r}")
+    return time
+
+
+def columns_of(
+    scores: Iterable[Any],
+    labels: Iterable[Any],
+    weights: Iterable[Any] | None = None,
+    times: Iterable[Any] | None = None,
+) -> Columns:
+    """Check events given as arrays, sequences or iterators and return them as columns.
+
+    Columns may share memory with arrays given. Weights that are all 1, and times that are all 0,
+    come back as None: they say nothing.
+
+    Raises
+    ------
+    ValueError
+        When a score is not finite, a label no class, a weight not positive and finite, a time not
+        whole, or the lengths are unequal.
+    TypeError
+        When something is no number.
+    """
+    columns = Columns(
+        _scores(scores),
+        _labels(labels),
+        None if weights is None else _weights(weights),
+        None if times is None else _times(times),
+    )
+    events = len(columns.scores)
+    for name, column in zip(columns._fields, columns, strict=True):
+        if column is not None and len(column) != events:
+            raise ValueError(f"{len(column)} {name} for {events} scores")
+    _, _, heavy, timed = columns
+    return Columns(
+        columns.scores,
+        columns.labels,
+        None if heavy is None or bool(np.all(heavy == 1.0)) else heavy,
+        None if timed is None or not bool(np.any(timed)) else timed,
+    )
+
+
+def _array(values: Iterable[Any]) -> npt.NDArray[Any]:
+    array = values if isinstance(values, np.ndarray) else np.asarray(_sequence(values))
+    if array.ndim != 1:
+        raise ValueError(f"events come in one dimension, got {array.ndim}")
+    return array
+
+
+def _sequence(values: Iterable[Any]) -> Any:
+    if hasattr(values, "__array__") or isinstance(values, list | tuple):
+        return values
+    return list(values)
+
+
+def _scores(values: Iterable[Any]) -> npt.NDArray[np.float64]:
+    array = _array(values)
+    if array.dtype.kind not in NUMBERS:
+        return np.array([score_of(value) for value in array.tolist()], np.float64)
+    if array.dtype.itemsize > 8:  # noqa: PLR2004 - bytes of a double
+        return np.array([score_of(value) for value in array], np.float64)
+    scores = array.astype(np.float64)
+    if not np.isfinite(scores).all():
+        bad = scores[~np.isfinite(scores)][0]
+        raise ValueError(f"a score must be finite, got {float(bad)!r}")
+    return scores + 0.0
+
+
+def _labels(values: Iterable[Any]) -> npt.NDArray[np.uint8]:
+    array = _array(values)
+    if array.dtype.kind not in NUMBERS:
+        return np.array([label_of(value) for value in array.tolist()], np.uint8)
+    known = (array == 0) | (array == 1)
+    if not known.all():
+        raise ValueError(f"a label is 0 or 1, got {array[~known][0].item()!r}")
+    return array.astype(np.uint8)
+
+
+def _weights(values: Iterable[Any]) -> npt.NDArray[np.float64]:
+    array = _array(values)
+    if array.dtype.kind not in NUMBERS or array.dtype.itemsize > 8:  # noqa: PLR2004 - as above
+        return np.array([weight_of(value) for value in array.tolist()], np.float64)
+    weights = array.astype(np.float64)
+    usable = (weights > 0.0) & (weights < math.inf)
+    if not usable.all():
+        bad = weights[~usable][0]
+        raise ValueError(f"a weight must be positive and finite, got {float(bad)!r}")
+    return weights
+
+
+def _times(values: Iterable[Any]) -> npt.NDArray[np.int64]:
+    array = _array(values)
+    if array.dtype.kind in "bi":
+        return array.astype(np.int64)
+    return np.array([time_of(value) for value in array.tolist()], np.int64)
