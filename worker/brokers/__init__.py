@@ -1,0 +1,1 @@
+"""Brokers that the program itself can start."""
