@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import warnings
 from typing import TYPE_CHECKING
 
 VARIABLE = "ROCSTREAM_ENGINE"
@@ -23,11 +23,11 @@ else:
     except ImportError as error:
         if _wanted == "compiled":
             raise
-        warnings.warn(
-            f"the compiled core of engine was not built ({error}): the slow Python twin runs; "
-            f"set {VARIABLE}=reference to say that this is meant",
-            RuntimeWarning,
-            stacklevel=2,
+        logging.getLogger("engine").warning(
+            "the compiled core was not built (%s): the slow Python twin runs; "
+            "set %s=reference to say that this is meant",
+            error,
+            VARIABLE,
         )
         from engine.reference import CountWindow, Roc
 

@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sortedcontainers import SortedDict  # type: ignore[import-untyped] # it ships no types
+from sortedcontainers import SortedDict
 
 from engine.events import columns_of, label_of, score_of, weight_of
 from engine.readings import check_priors, check_severity, curve_of, h_of_edges, hull_edges
