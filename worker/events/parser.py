@@ -1,0 +1,145 @@
+"""The parser: records of one task in, batches of checked events out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from worker.events import plain, reading
+from worker.events.batch import Batch
+from worker.events.fields import Fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from config import EventSettings
+    from worker.events.batch import KeyedEvents
+
+REJECTED_BYTES = 4 << 20
+"""A batch ends early once its rejections hold that many bytes of keys and values."""
+
+
+class Record(Protocol):
+    """What is read of a record; aiokafka's ConsumerRecord fits."""
+
+    @property
+    def offset(self) -> int:
+        """Position in the partition."""
+
+    @property
+    def timestamp(self) -> int:
+        """The record's own timestamp in ms; negative without one."""
+
+    @property
+    def key(self) -> bytes | None:
+        """The record's key."""
+
+    @property
+    def value(self) -> bytes | None:
+        """The record's value; None is a tombstone."""
+
+
+class Filling:
+    """A batch being filled: what is left of its room, and how far the records were taken."""
+
+    __slots__ = ("batch", "limit", "next_offset", "open_keys", "records", "refused_bytes", "room")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = self.room = limit
+        self.batch = Batch()
+        self.open_keys: dict[bytes | str, KeyedEvents] = {}
+        self.records = 0
+        self.refused_bytes = 0
+        self.next_offset = -1
+
+    @property
+    def full(self) -> bool:
+        """Whether the batch must end here."""
+        return self.room == 0 or self.refused_bytes > REJECTED_BYTES
+
+    def finish(self, offset: int, index: int = 0) -> Batch:
+        """End the batch, to go on at element `index` of the record at `offset`."""
+        batch = self.batch
+        batch.offset, batch.index = offset, index
+        if self.records:
+            batch.counts["records"] = self.records
+        if self.room != self.limit:
+            batch.counts["events"] = self.limit - self.room
+        return batch
+
+
+class Parser:
+    """Reads events as the [event] section says.
+
+    Parameters
+    ----------
+    event
+        The settings. The parser keeps nothing of the records: one may serve many tasks.
+    """
+
+    def __init__(self, event: EventSettings) -> None:
+        self._fields = Fields(event)
+        self._layout = plain.layout(self._fields)
+
+    def batches(
+        self, records: Iterable[Record], index: int = 0, limit: int = 4096
+    ) -> Iterator[Batch]:
+        """Take records apart, lazily; no record raises, whatever it holds.
+
+        However the records are cut, by calls or by `limit`, the same events, rejections and
+        counts come out in the same order.
+
+        Parameters
+        ----------
+        records
+            In offset order.
+        index
+            Elements of the first record that were taken before.
+        limit
+            Most events in a batch, at least 1.
+
+        Yields
+        ------
+        Batch
+            Never one that takes nothing. Rejections may end one early (`REJECTED_BYTES`).
+
+        Raises
+        ------
+        ValueError
+            For a limit below 1.
+        """
+        if limit < 1:
+            raise ValueError(f"limit is {limit}; a batch must have room for an event")
+        stream = iter(records)
+        filling = Filling(limit)
+        while True:
+            if self._layout is None or index:
+                record = next(stream, None)
+            else:
+                record = plain.take(stream, filling, self._layout, self._fields)
+            if record is not None:
+                rest = reading.read(record, self._fields)
+                index = self._pour(rest, filling, record, index)
+                while index >= 0:
+                    yield filling.finish(record.offset, index)
+                    filling = Filling(limit)
+                    index = self._pour(rest, filling, record, index)
+                index = 0
+            elif not filling.full:
+                break
+            if filling.full:
+                yield filling.finish(filling.next_offset)
+                filling = Filling(limit)
+        if filling.records:
+            yield filling.finish(filling.next_offset)
+
+    @staticmethod
+    def _pour(rest: reading.Reading, filling: Filling, record: Record, index: int) -> int:
+        """Pour what fits; give the element to go on at, or -1 when the record is done."""
+        taken, index = rest.pour(filling.batch, record.offset, index, filling.room)
+        filling.room -= taken
+        if index < 0:
+            filling.records += 1
+            filling.next_offset = record.offset + 1
+            if rest.rejection is not None:
+                filling.refused_bytes += len(record.key or b"") + len(record.value or b"")
+        return index
