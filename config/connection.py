@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, PlainSerializer, SecretStr, model_validator
 
-from config.librdkafka import ALLOWED, refusal
+from config.librdkafka import ALLOWED, complaint, refusal
 from config.values import (
     DurationText,
     GroupName,
@@ -46,6 +46,8 @@ def _servers(value: object) -> tuple[str, ...]:
 
 
 def _check_server(server: str) -> None:
+    if "@" in server:
+        raise refuse("user and password belong into [kafka.security]: write host:port")
     if "://" in server:
         bare = server.partition("://")[2].strip("/")
         raise refuse(f'"{server}" has a scheme: write "{bare}"; see kafka.security.protocol')
@@ -73,7 +75,11 @@ def _client(value: object) -> Mapping[str, str]:
             raise refuse(f"librdkafka's clients here take no such setting: {guess}", name)
         if not isinstance(setting, str | int | float):
             raise refuse("it must be text, a number, true or false", name)
-    return Table({name: _as_text(setting) for name, setting in flat.items()})
+    client = {name: _as_text(setting) for name, setting in flat.items()}
+    if (found := complaint(client)) is not None:
+        blamed, why = found
+        raise refuse(f"librdkafka refuses: {why}", *([blamed] if blamed else []))
+    return Table(client)
 
 
 def _flatten(table: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:

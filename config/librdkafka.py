@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
+
+from confluent_kafka import Consumer, KafkaException, Producer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,11 +81,8 @@ CONSUMER: Final = frozenset(
         "fetch.queue.backoff.ms",
         "fetch.wait.max.ms",
         "max.partition.fetch.bytes",
-        "max.poll.interval.ms",
         "queued.max.messages.kbytes",
         "queued.min.messages",
-        "session.timeout.ms",
-        "heartbeat.interval.ms",
     ]
 )
 
@@ -143,8 +143,11 @@ OWNED: Final[Mapping[str, str]] = MappingProxyType(
                 "group.protocol.type",
                 "group.remote.assignor",
                 "partition.assignment.strategy",
+                "heartbeat.interval.ms",
+                "max.poll.interval.ms",
+                "session.timeout.ms",
             ],
-            "the worker assigns the partitions",
+            "Faust keeps the group and assigns the partitions",
         ),
         **dict.fromkeys(
             ["partitioner", "queuing.strategy"],
@@ -166,7 +169,37 @@ def refusal(name: str) -> str | None:
     if name in ELSEWHERE:
         return f"it has a setting of its own: {ELSEWHERE[name]}"
     if name in OWNED:
-        return f"the worker owns it, for {OWNED[name]}: remove it"
+        return f"the worker owns it, because {OWNED[name]}: remove it"
     if _SECURITY.fullmatch(name):
         return "how to connect securely belongs into [kafka.security]: remove it"
+    return None
+
+
+def complaint(client: Mapping[str, str]) -> tuple[str | None, str] | None:
+    """Return what librdkafka says against these settings, with the name it is about if one.
+
+    It is asked by making clients that know no broker (some 0.5 ms each): its rules about values
+    and about what fits together are its own, and differ between versions.
+    """
+    for name, value in client.items():
+        if why := _refused(Producer, {name: value}):
+            return name, why
+    shared = {name: value for name, value in client.items() if name in SHARED}
+    produced = {name: value for name, value in client.items() if name in PRODUCER}
+    consumed = {name: value for name, value in client.items() if name in CONSUMER}
+    why = _refused(Producer, {**shared, **produced, "enable.idempotence": "true"}) or _refused(
+        Consumer, {**shared, **consumed, "group.id": "probe"}
+    )
+    return (None, why) if why else None
+
+
+def _refused(kind: type[Producer | Consumer], client: Mapping[str, str]) -> str | None:
+    silent = logging.getLogger("config.librdkafka.probe")
+    silent.disabled = True
+    try:
+        made = kind(dict(client), logger=silent)
+    except KafkaException as error:
+        return str(error.args[0].str()).strip()
+    if isinstance(made, Consumer):
+        made.close()
     return None

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
 
-_SECRET: Final = re.compile(r"pass|pwd|secret|token|credential|jaas|private", re.IGNORECASE)
+_SECRET: Final = re.compile(
+    r"pass|pwd|secret|token|credential|jaas|private|oauth|\.pem|ssl_key", re.IGNORECASE
+)
+_USER: Final = re.compile(r"//[^/@\s]*@")
 _WIDTH: Final = 80
 _EXPECTED: Final = {
     "string_type": "it must be text in quotes",
@@ -61,6 +64,8 @@ def _sentence(
         return f"{setting} is missing: {_how_to_set(location)}"
     value = shown(_at(given, location), location)
     if error["type"] == "extra_forbidden":
+        if location[:2] == ("kafka", "security"):
+            value = "(not shown)"
         return f"{setting} = {value}: there is no such setting: {suggest(location)}"
     why = context.get("why") or _EXPECTED.get(error["type"]) or error["msg"]
     return f"{setting} is missing: {why}" if value is None else f"{setting} = {value}: {why}"
@@ -107,18 +112,24 @@ def shown(value: Any, location: Location) -> str | None:
     """Return `value` for a person, cut to one line; nothing that may be secret."""
     if value is None:
         return None
-    if any(_SECRET.search(part) for part in location if isinstance(part, str)) and (
-        location[-1] != "password_file" or not isinstance(value, str)
-    ):
+    if location[-1] != "password_file" and any(map(_secret, location)):
         return "(not shown)"
-    if isinstance(value, dict) and any(_SECRET.search(str(name)) for name in value):
-        return "(a table)"
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):
         text = f"(a {type(value).__name__})"
-    text = text.encode("utf-8", "backslashreplace").decode()
+    if _SECRET.search(text) and (not isinstance(value, str) or value.lstrip()[:1] in {"{", "["}):
+        return "(not shown)"
+    text = _USER.sub("//(not shown)@", text).encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}..."
+
+
+def _secret(name: int | str) -> bool:
+    """Tell whether `name` sounds like a secret, mistyped or not."""
+    if isinstance(name, int):
+        return False
+    last = name.rpartition("__")[2]
+    return bool(_SECRET.search(name)) or nearest(last, ["password"]) is not None
 
 
 def suggest(location: Location) -> str:
@@ -145,6 +156,12 @@ def _paths(model: type[BaseModel], prefix: tuple[str, ...] = ()) -> Iterator[tup
             yield from _paths(below, (*prefix, name))
 
 
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_toml(part)}" for name, part in value.items()) + " }"
+    return json.dumps(value)
+
+
 def _how_to_set(location: Location) -> str:
     """Return how to give a setting that is missing."""
     *section, name = location
@@ -161,7 +178,7 @@ def _how_to_set(location: Location) -> str:
             [] if below is None else [n for n, f in below.model_fields.items() if f.is_required()]
         )
         return f"add it with {listed(required)}" if required else "give it"
-    example = f"such as {json.dumps(examples[0])}"
+    example = f"such as {_toml(examples[0])}"
     if "monitor" in location:
         return f"give it, {example}"
     variable = "__".join(("ROCSTREAM", *(str(part).upper() for part in location)))

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 PREFIX: Final = "ROCSTREAM__"
+_LISTS_AND_TABLES: Final = {
+    ("kafka", "bootstrap_servers"),
+    ("kafka", "client"),
+    ("event", "labels"),
+}
 
 
 class Found(NamedTuple):
@@ -53,7 +58,7 @@ def read(environ: Mapping[str, str]) -> Found:
             problems.append(
                 f"the variable {name} = {shown(value, (name,))}: there is no such setting: {guess}"
             )
-        elif problem := _json_problem(name, value):
+        elif problem := _json_problem(name, value, path):
             problems.append(problem)
         else:
             names[path] = name
@@ -71,7 +76,11 @@ class _Source(EnvSettingsSource):
     def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
         """Return lists and tables from JSON; validation tells what else is wrong."""
         del field_name, field
-        return json.loads(value) if _is_json(value) else value
+        try:
+            return json.loads(value) if _is_json(value) else value
+        except ValueError:
+            # A setting that is text: where JSON is meant, `read` has refused it.
+            return value
 
     def __call__(self) -> dict[str, Any]:
         values = super().__call__()
@@ -96,20 +105,25 @@ def _is_json(value: str) -> bool:
     return value.lstrip()[:1] in {"{", "["}
 
 
-def _json_problem(name: str, value: str) -> str | None:
-    if not _is_json(value) or (path := _path(name)) is None or _is_text(path):
+def _json_problem(name: str, value: str, path: tuple[str, ...]) -> str | None:
+    if not _is_json(value) or not _takes_json(path):
         return None
     try:
         json.loads(value)
     except (ValueError, RecursionError) as error:
-        at = f" at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
-        return f"the variable {name} = {shown(value, (name,))}: it is not valid JSON{at}"
+        at = f" (character {error.pos + 1})" if isinstance(error, json.JSONDecodeError) else ""
+        return f"the variable {name} = {shown(value, (name,))}: it is not valid JSON{at}: mend it"
     return None
 
 
-def _is_text(path: tuple[str, ...]) -> bool:
-    """Tell whether the setting at `path` is plain text, whatever it begins with."""
-    return path[:2] in {("event", "key"), ("event", "score"), ("event", "label")}
+def _takes_json(path: tuple[str, ...]) -> bool:
+    """Tell whether the setting at `path` is a table or a list."""
+    model: Any = Settings
+    for part in path[:-1]:
+        model = submodel(model, part) or dict
+    if model is dict:
+        return False
+    return submodel(model, path[-1]) is not None or path in _LISTS_AND_TABLES
 
 
 def _path(name: str) -> tuple[str, ...] | None:
