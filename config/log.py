@@ -1,0 +1,165 @@
+"""Logging: one line per thing that happened, to stderr, as JSON or as text for a terminal."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pydantic import SecretStr
+    from structlog.typing import EventDict, Processor, WrappedLogger
+
+    from config.settings import LogSettings
+
+LIBRDKAFKA: Final = "librdkafka"
+"""Name of the logger to give to clients of confluent-kafka, as ``logger=``."""
+
+HIDDEN: Final = "**********"
+# What they tell at their own INFO is of no use to an operator.
+_TALKATIVE: Final = ("aiokafka", "asyncio", "faust", "kafka", "mode")
+_SECRET_NAME: Final = re.compile(r"pass(word|wd|phrase)?$|pwd$|secret$|token$|jaas", re.IGNORECASE)
+_SECRET_TEXT: Final = re.compile(
+    r"((?:password|passwd|passphrase|secret|token)[\"']?\s*[=:]\s*)"
+    r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\s,;}\"']+)",
+    re.IGNORECASE,
+)
+_BREAKS: Final = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+
+
+def configure(
+    settings: LogSettings,
+    stream: TextIO | None = None,
+    *,
+    secrets: Iterable[SecretStr | None] = (),
+) -> None:
+    """Send all logging of this process to one stream; may be called again.
+
+    Parameters
+    ----------
+    settings
+        Level, and format: ``auto`` is text on a terminal and JSON elsewhere.
+    stream
+        By default the stderr of the moment.
+    secrets
+        What must not stand in any line; what goes by a secret's name is hidden anyway.
+
+    Notes
+    -----
+    Loggers of the standard library (faust, mode, aiokafka, librdkafka) go the same way. Those of
+    Faust and aiokafka are heard from WARNING on, unless the level is ``debug``.
+    """
+    stream = sys.stderr if stream is None else stream
+    terminal = stream.isatty()
+    as_text = settings.format == "text" or (settings.format == "auto" and terminal)
+    level = logging.getLevelNamesMapping()[settings.level.upper()]
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.StackInfoRenderer(),
+                structlog.processors.format_exc_info,
+                _Hider(secrets),
+                *(_text_processors(colours=terminal) if as_text else _JSON),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    for old in [one for one in root.handlers if isinstance(one.formatter, _OURS)]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(level)
+    _route_foreign(level)
+
+
+def _route_foreign(level: int) -> None:
+    """Let other libraries' loggers reach the root, and nothing beside it."""
+    quiet = level if level <= logging.DEBUG else max(level, logging.WARNING)
+    for name in (*_TALKATIVE, LIBRDKAFKA):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+        logger.setLevel(logging.NOTSET if name == LIBRDKAFKA else quiet)
+    logging.captureWarnings(capture=True)
+
+
+class _Hider:
+    """Hides secrets: by the name they go by, and known ones wherever they stand."""
+
+    def __init__(self, secrets: Iterable[SecretStr | None]) -> None:
+        values = {one.get_secret_value() for one in secrets if one is not None} - {""}
+        longest_first = sorted(values, key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, longest_first))) if values else None
+
+    def __call__(self, logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+        del logger, method
+        return {str(name): self._hide(value, str(name)) for name, value in event.items()}
+
+    def _hide(self, value: Any, name: str = "") -> Any:
+        if _SECRET_NAME.search(name) and value is not None:
+            return HIDDEN
+        if isinstance(value, dict):
+            return {str(key): self._hide(part, str(key)) for key, part in value.items()}
+        if isinstance(value, list | tuple | set | frozenset):
+            return [self._hide(part) for part in value]
+        if isinstance(value, bool | int | float) or value is None:
+            return value
+        text = value if isinstance(value, str) else repr(value)
+        if self._known is not None:
+            text = self._known.sub(HIDDEN, text)
+        return _SECRET_TEXT.sub(rf"\g<1>{HIDDEN}", text)
+
+
+def _one_line(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Escape line breaks and control characters, which a record's bytes may bring along."""
+    del logger, method
+    for name, value in event.items():
+        if name not in {"exception", "stack"} and isinstance(value, str):
+            event[name] = _BREAKS.sub(lambda found: repr(found[0])[1:-1], value)
+    return event
+
+
+def _text_processors(*, colours: bool) -> list[Processor]:
+    colours = colours and not os.environ.get("NO_COLOR")
+    renderer = structlog.dev.ConsoleRenderer(
+        colors=colours,
+        timestamp_key="time",
+        exception_formatter=structlog.dev.plain_traceback,
+    )
+    return [_one_line, renderer]
+
+
+def _in_order(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Put what every line has first, so that columns line up for the eye."""
+    del logger, method
+    first = {name: event[name] for name in ("time", "level", "logger", "event") if name in event}
+    return {**first, **event}
+
+
+_JSON: Final[list[Processor]] = [_in_order, structlog.processors.JSONRenderer()]
+_OURS: Final = structlog.stdlib.ProcessorFormatter
