@@ -12,6 +12,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import faust
+import numpy as np
 import orjson
 
 import engine
@@ -54,10 +55,12 @@ class Windows:
         )
 
     def _rebuild(self, key: str) -> engine.CountWindow:
-        window = engine.CountWindow(self._size)
-        for _, score, label in sorted(self._saved(key)):
-            window.push(score, label)
-        return window
+        saved = sorted(self._saved(key))
+        if not saved:
+            return engine.CountWindow(self._size)
+        ordinals, scores, labels = zip(*saved, strict=True)
+        columns = engine.Columns(np.array(scores), np.array(labels, np.uint8), None, None)
+        return engine.CountWindow.restore(self._size, ordinals[0], columns)
 
     def _saved(self, key: str) -> Iterator[tuple[int, float, int]]:
         if self._rows is None:
