@@ -1,0 +1,206 @@
+"""A job on a real broker: its topics, its worker processes, and an independent reader."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+
+import config
+from worker.admin import Cluster, plans
+
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Iterable, Iterator
+
+READY = '"ready"'
+
+
+class Read(NamedTuple):
+    """A record as a read_committed reader sees it."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: dict[str, bytes]
+
+
+class Job:
+    """A settings file with names of its own, the topics it needs, and workers on it."""
+
+    def __init__(self, bootstrap_servers: str, folder: Path, text: str, partitions: int) -> None:
+        name = f"job-{uuid.uuid4().hex[:8]}"
+        self.servers = bootstrap_servers
+        self.path = folder / f"{name}.toml"
+        self.path.write_text(
+            f"""
+[kafka]
+bootstrap_servers = "{bootstrap_servers}"
+group = "{name}"
+commit_interval = "20ms"
+
+[topics]
+events = "{name}-events"
+updates = "{name}-updates"
+rejected = "{name}-rejected"
+partitions = {partitions}
+replication = 1
+
+[log]
+format = "json"
+{text}
+"""
+        )
+        self.settings = config.load(self.path, {})
+        self.folder = folder
+        self._workers = 0
+
+    def create_topics(self) -> None:
+        Cluster(self.settings).create(plans(self.settings))
+
+    def produce(self, events: Iterable[tuple[bytes | None, bytes | None]], **options: Any) -> None:
+        """Publish keyed values in order, keys to the partitions where keyed producers put them."""
+        producer = Producer(
+            {
+                "bootstrap.servers": self.servers,
+                "partitioner": "murmur2_random",
+                "linger.ms": 5,
+                "message.max.bytes": 2_000_000,
+                **options,
+            }
+        )
+        failed: list[KafkaError] = []
+        for key, value in events:
+            while True:
+                try:
+                    producer.produce(
+                        self.settings.topics.events,
+                        value,
+                        key,
+                        on_delivery=lambda error, _: failed.append(error) if error else None,
+                    )
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+            producer.poll(0)
+        assert producer.flush(60) == 0
+        assert not failed
+
+    @contextmanager
+    def worker(self, *arguments: str) -> Iterator[Worker]:
+        """Run a worker; it is killed at the end if it still runs."""
+        self._workers += 1
+        worker = Worker(self.path, self.folder / f"worker-{self._workers}.log", arguments)
+        try:
+            yield worker
+        finally:
+            worker.kill()
+
+    def read(self, topic: str, count: int, seconds: float = 60) -> list[Read]:
+        """Read committed records from the beginning until there are `count`, and what follows."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": "reader",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
+            }
+        )
+        found: list[Read] = []
+        deadline = time.monotonic() + seconds
+        try:
+            partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+            consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
+            at_end: set[int] = set()
+            while time.monotonic() < deadline:
+                for message in consumer.consume(1000, 0.1):
+                    error = message.error()
+                    if error is None:
+                        found.append(
+                            Read(
+                                message.partition(),
+                                message.offset(),
+                                message.key(),
+                                message.value(),
+                                dict(message.headers() or []),
+                            )
+                        )
+                        at_end.discard(message.partition())
+                    elif error.code() == KafkaError._PARTITION_EOF:
+                        at_end.add(message.partition())
+                if len(found) >= count and len(at_end) == len(partitions):
+                    return found
+        finally:
+            consumer.close()
+        raise AssertionError(f"{topic} has {len(found)} records after {seconds} s, not {count}")
+
+    def updates(self, count: int, seconds: float = 60) -> list[dict[str, Any]]:
+        read = self.read(self.settings.topics.updates, count, seconds)
+        return [orjson.loads(record.value or b"") for record in read]
+
+    def state(self) -> Counter[str]:
+        """Counts from the committed cursors of all tasks."""
+        from worker.pages import CURSOR_KEY, unpack_cursor  # noqa: PLC0415
+
+        changelog = plans(self.settings)[-1].name
+        last: dict[int, bytes] = {}
+        for record in self.read(changelog, 0):
+            if record.key == CURSOR_KEY and record.value is not None:
+                last[record.partition] = record.value
+        total: Counter[str] = Counter()
+        for value in last.values():
+            total.update(unpack_cursor(value).counts)
+        return total
+
+
+class Worker:
+    """A `rocstream worker` process and what it logged."""
+
+    def __init__(self, path: Path, log: Path, arguments: tuple[str, ...]) -> None:
+        self.log = log
+        with log.open("wb") as stream:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "worker", "worker", "-c", str(path), *arguments],
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                cwd=Path(__file__).parents[2],
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+
+    def text(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+        """Wait until something holds; fail with the log when the worker ends before."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert self.process.poll() is None, self.text()[-5000:]
+            assert time.monotonic() < deadline, self.text()[-5000:]
+            time.sleep(0.02)
+
+    def wait_until_ready(self) -> None:
+        self.wait_for(lambda: READY in self.text())
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(30)
+
+    def exit_code(self, seconds: float = 30) -> int:
+        """Wait for the end of the process."""
+        return self.process.wait(seconds)

@@ -1,0 +1,26 @@
+"""Fixtures of the worker's tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from inmemory import HEAD, MONITOR
+
+import config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.fixture
+def settings_of(tmp_path: Path) -> Callable[..., config.Settings]:
+    """Settings from the text of their [[monitor]] and other tables; topics are given."""
+
+    def load(text: str = MONITOR) -> config.Settings:
+        path = tmp_path / "rocstream.toml"
+        path.write_text(HEAD + text)
+        return config.load(path, {})
+
+    return load

@@ -1,0 +1,165 @@
+"""The changelog's format."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import Columns
+from worker.pages import (
+    CURSOR_KEY,
+    Cursor,
+    MonitorState,
+    Page,
+    PageKey,
+    StateError,
+    key_prefix,
+    pack_cursor,
+    pack_page,
+    page_key,
+    parse_key,
+    unpack_cursor,
+    unpack_page,
+)
+
+KEY = page_key(key_prefix("last-100", "fraud-v3"), 7)
+
+names = st.text("abcXYZ019._-", min_size=1, max_size=64)
+keys = (
+    st.text(min_size=1, max_size=200)
+    .filter(lambda s: s.isprintable() or True)
+    .map(lambda s: s.encode("utf-8", "ignore").decode() or "x")
+)
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> Columns:
+    count = draw(st.integers(1, 64))
+    exactly = {"min_size": count, "max_size": count}
+    scores = draw(st.lists(st.floats(allow_nan=False, allow_infinity=False), **exactly))
+    labels = draw(st.lists(st.integers(0, 1), **exactly))
+    weights = draw(st.none() | st.lists(st.floats(1e-12, 1e12), **exactly))
+    times = draw(st.none() | st.lists(st.integers(-(2**62), 2**62), **exactly))
+    return Columns(
+        np.array(scores),
+        np.array(labels, np.uint8),
+        None if weights is None else np.array(weights),
+        None if times is None else np.array(times, np.int64),
+    )
+
+
+@given(names, keys, st.integers(0, 2**60))
+def test_a_page_key_says_where_the_page_belongs(monitor: str, key: str, page: int) -> None:
+    assert parse_key(page_key(key_prefix(monitor, key), page)) == PageKey(monitor, key, page)
+
+
+def test_the_cursor_has_a_key_of_its_own() -> None:
+    assert parse_key(CURSOR_KEY) is None
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"", b"\x02", b"\x01", b"\x01\x05ab", b"\x01\x01a\x01\x00\xff" + bytes(8), KEY + b"\x00"],
+)
+def test_a_foreign_key_is_refused(raw: bytes) -> None:
+    with pytest.raises(StateError, match="does not write"):
+        parse_key(raw)
+
+
+@given(columns(), st.integers(0, 2**60), st.binary(max_size=255))
+def test_a_page_comes_back_as_it_was(events: Columns, first: int, head: bytes) -> None:
+    page = unpack_page(KEY, pack_page(KEY, Page(first, events, head)))
+    assert (page.first, page.head) == (first, head)
+    np.testing.assert_array_equal(page.columns.scores, events.scores)
+    np.testing.assert_array_equal(page.columns.labels, events.labels)
+    for kept, given_, neutral in (
+        (page.columns.weights, events.weights, 1),
+        (page.columns.times, events.times, 0),
+    ):
+        wanted = np.full(len(events.scores), neutral) if given_ is None else given_
+        np.testing.assert_array_equal(wanted if kept is None else kept, wanted)
+
+
+def test_times_close_together_take_a_byte_each() -> None:
+    scores, labels = np.zeros(64), np.zeros(64, np.uint8)
+    base = 1_764_460_000_000
+    close = Columns(scores, labels, None, np.arange(base, base + 64))
+    apart = Columns(scores, labels, None, base + 1000 * np.arange(64))
+    assert len(pack_page(KEY, Page(0, apart))) - len(pack_page(KEY, Page(0, close))) == 64
+
+
+@given(columns(), st.data())
+def test_a_flipped_bit_is_noticed(events: Columns, data: st.DataObject) -> None:
+    value = bytearray(pack_page(KEY, Page(0, events)))
+    at = data.draw(st.integers(0, len(value) - 1))
+    value[at] ^= 1 << data.draw(st.integers(0, 7))
+    with pytest.raises(StateError):
+        unpack_page(KEY, bytes(value))
+
+
+def test_a_page_under_another_key_is_noticed() -> None:
+    events = Columns(np.array([0.5]), np.array([1], np.uint8), None, None)
+    value = pack_page(KEY, Page(0, events))
+    with pytest.raises(StateError, match="checksum"):
+        unpack_page(page_key(key_prefix("last-100", "fraud-v3"), 8), value)
+
+
+@pytest.mark.parametrize("length", range(6))
+def test_a_cut_page_is_noticed(length: int) -> None:
+    events = Columns(np.array([0.5]), np.array([1], np.uint8), None, None)
+    with pytest.raises(StateError):
+        unpack_page(KEY, pack_page(KEY, Page(0, events))[:length])
+
+
+def test_a_later_version_is_refused_by_name() -> None:
+    value = b"\x63" + pack_cursor(Cursor("events", "", 1, "f"))[1:]
+    with pytest.raises(StateError, match="has format 6300"):
+        unpack_cursor(value)
+
+
+@given(
+    st.builds(
+        Cursor,
+        topic=names,
+        topic_id=names,
+        offset=st.integers(0, 2**63 - 1),
+        fingerprint=names,
+        index=st.integers(0, 10**6),
+        watermark=st.integers(-1, 2**62),
+        gap=st.booleans(),
+        monitors=st.dictionaries(
+            names,
+            st.builds(
+                MonitorState,
+                kind=names,
+                slide=st.integers(1, 10**9),
+                events=st.integers(0, 2**62),
+                updates=st.integers(0, 2**62),
+                end=st.none() | st.integers(0, 2**62),
+            ),
+            max_size=3,
+        ),
+        counts=st.dictionaries(names, st.integers(0, 2**62), max_size=3),
+    )
+)
+def test_a_cursor_comes_back_as_it_was(cursor: Cursor) -> None:
+    assert unpack_cursor(pack_cursor(cursor)) == cursor
+
+
+def test_the_format_is_what_it_was() -> None:
+    """Golden bytes: a change here is a new format, and asks for a new version."""
+    events = Columns(
+        np.array([0.25, 0.5]), np.array([1, 0], np.uint8), np.array([1.0, 2.0]), np.array([7, 9])
+    )
+    key = page_key(key_prefix("m", "k"), 1)
+    assert key.hex() == "01016d01006b0000000000000001"
+    assert pack_page(key, Page(64, events)).hex() == (
+        "010169d6023c"  # version, kind, CRC-32
+        "400000000000000002000300"  # first ordinal, events, flags, no head
+        "000000000000d03f000000000000e03f"  # scores
+        "80"  # labels
+        "0700000000000000010002"  # times: base, width, deltas
+        "000000000000f03f0000000000000040"  # weights
+    )

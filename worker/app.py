@@ -1,0 +1,159 @@
+"""The worker: a Faust app built from the settings, its one agent, and how it starts and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+import uvloop
+from yarl import URL
+
+from config.errors import RocstreamError
+from worker.credentials import faust_credentials
+from worker.transport import Job, JobApp, TableManager, WindowTable
+from worker.transport.layout import Layout, survey
+
+if TYPE_CHECKING:
+    from config import Settings
+
+log = structlog.get_logger(__name__)
+
+TABLE: Final = "windows"
+"""Faust names the changelog after it: <group>-windows-changelog."""
+
+RUN_RECORDS: Final = 5_000
+"""Records in a run at the most: smaller runs stay in the cache, larger ones cost fewer calls."""
+
+FETCH_BYTES: Final = 4 << 20
+BUFFERED_RUNS: Final = 8
+SESSION_SECONDS: Final = 10.0
+
+
+def run(settings: Settings, *, accept_gap: bool = False) -> None:
+    """Work until SIGINT or SIGTERM, then finish, commit and leave the group.
+
+    Waits for a broker that is away.
+
+    Parameters
+    ----------
+    settings
+        The job's settings.
+    accept_gap
+        Whether windows may restart empty where the log no longer reaches back to the cursor.
+
+    Raises
+    ------
+    SettingsError
+        When the topics do not fit the settings.
+    DecisionError
+        When going on could lose or double data.
+    RocstreamError
+        When the worker had to stop.
+    """
+    # Faust starts loops of its own in threads, which only the policy reaches.
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+    asyncio.run(_run(settings, accept_gap=accept_gap))
+
+
+def build(settings: Settings, job: Job, *, partitions: int) -> JobApp:
+    """Return the Faust app of a job: one agent, one changelog-backed table, our transport.
+
+    Parameters
+    ----------
+    settings, job
+        What the app works for.
+    partitions
+        Partitions of the events topic, and of the changelog.
+    """
+    kafka = settings.kafka
+    app = JobApp(
+        kafka.group,
+        broker=[URL(f"rocstream://{server}") for server in kafka.bootstrap_servers],
+        broker_client_id=kafka.client_id,
+        broker_credentials=faust_credentials(kafka.security),
+        broker_commit_interval=1.0,
+        broker_max_poll_records=RUN_RECORDS,
+        broker_session_timeout=SESSION_SECONDS,
+        broker_heartbeat_interval=SESSION_SECONDS / 3,
+        consumer_auto_offset_reset="earliest",
+        consumer_group_instance_id=kafka.group_instance_id,
+        consumer_max_fetch_size=FETCH_BYTES,
+        key_serializer="raw",
+        value_serializer="raw",
+        store="memory://",
+        stream_buffer_maxsize=BUFFERED_RUNS,
+        stream_wait_empty=False,
+        table_standby_replicas=0,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        topic_partitions=partitions,
+        web_enabled=False,
+        Table=WindowTable,
+        TableManager=TableManager,
+    )
+    app.job = job
+    raw: dict[str, Any] = {
+        "key_serializer": "raw",
+        "value_serializer": "raw",
+        "partitions": partitions,
+    }
+    table: Any = app.Table(
+        TABLE,
+        key_type=bytes,
+        value_type=bytes,
+        partitions=partitions,
+        changelog_topic=app.topic(job.changelog, **raw),
+    )
+    job.attach(app, table)
+
+    @app.agent(app.topic(settings.topics.events, **raw), name="watch")
+    async def watch(stream: Any) -> None:
+        async for event in stream.events():
+            await job.feed(event.message)
+
+    return app
+
+
+async def _run(settings: Settings, *, accept_gap: bool) -> None:
+    loop = asyncio.get_running_loop()
+    stop, stop_waiting = asyncio.Event(), Event()
+
+    def on_signal() -> None:
+        stop.set()
+        stop_waiting.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    layout = await loop.run_in_executor(None, survey, settings, stop_waiting)
+    if layout is not None:
+        await _work(settings, layout, stop, accept_gap=accept_gap)
+    log.info("stopped")
+
+
+async def _work(
+    settings: Settings, layout: Layout, stop: asyncio.Event, *, accept_gap: bool
+) -> None:
+    job = Job(settings, layout.changelog, layout.events_id, accept_gap=accept_gap)
+    app = build(settings, job, partitions=layout.partitions)
+    asked = asyncio.create_task(stop.wait())
+    starting = asyncio.create_task(app.start())
+    crashed = asyncio.create_task(app.wait_for_crash())
+    try:
+        await asyncio.wait((starting, asked, crashed, job.failed), return_when="FIRST_COMPLETED")
+        await asyncio.wait((asked, crashed, job.failed), return_when="FIRST_COMPLETED")
+        log.info("stopping")
+        await job.leave()
+        await app.stop()
+    finally:
+        for task in (asked, starting, crashed):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+    if job.failed.done():
+        raise job.failed.result()
+    if app.crash_reason is not None:
+        raise RocstreamError(f"the worker had to stop: {app.crash_reason}") from app.crash_reason

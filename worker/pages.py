@@ -1,0 +1,261 @@
+"""The changelog's format: what its keys and values are, byte by byte.
+
+A task's state is a handful of record kinds in the changelog partition of the task's number:
+
+- one **cursor**: how far the input is taken in, and what the numbers in the pages mean;
+- per monitor and key, **pages**: the events of the window in order, ``PAGE_EVENTS`` to a page,
+  page ``i`` holding those with ordinals in ``[i * PAGE_EVENTS, (i + 1) * PAGE_EVENTS)``.
+
+The newest page of a key also carries its head: the next ordinal is that of its last event plus
+one, and ``head`` has room for what other kinds of window must know. So a key that takes events
+in costs one record per transaction, not two. A page that left its window gets a tombstone.
+
+Layout (little-endian; ``|`` joins):
+
+- key of the cursor: ``00``
+- key of a page: ``01 | u8 length, monitor | u16 length, key | u64 page number, big-endian``
+- value: ``u8 version | u8 kind | u32 CRC-32 of the record's key and the body | body``
+- body of a page: ``u64 first ordinal | u16 events | u8 flags | u8 length, head | f64 scores
+  | labels, one bit each | [i64 base, u8 width, times - base] | [f64 weights]``
+- body of the cursor: a JSON object.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+from zlib import crc32
+
+import numpy as np
+import orjson
+
+from config.errors import DecisionError
+from engine import Columns
+
+PAGE_EVENTS: Final = 64
+"""Events to a page: a transaction rewrites half a page per key on average, so small pages keep
+the write amplification of many quiet keys low; larger ones would only spare record headers."""
+
+FORMAT: Final = 1
+
+CURSOR_KEY: Final = b"\x00"
+_PAGE: Final = b"\x01"
+_ENVELOPE: Final = struct.Struct("<BBI")
+_HEAD: Final = struct.Struct("<QHBB")
+_TIMES: Final = struct.Struct("<qB")
+_KIND_CURSOR: Final = 0
+_KIND_PAGE: Final = 1
+_HAS_TIMES: Final = 1
+_HAS_WEIGHTS: Final = 2
+_WIDTHS: Final = (
+    (1 << 8, np.dtype("<u1")),
+    (1 << 16, np.dtype("<u2")),
+    (1 << 32, np.dtype("<u4")),
+    (1 << 64, np.dtype("<u8")),
+)
+_DTYPES: Final = {dtype.itemsize: dtype for _, dtype in _WIDTHS}
+
+
+class StateError(DecisionError):
+    """A record of the changelog is not what this version wrote."""
+
+
+class PageKey(NamedTuple):
+    """Where a page belongs: monitor, metric key, number of the page among the key's pages."""
+
+    monitor: str
+    key: str
+    page: int
+
+
+class Page(NamedTuple):
+    """Some events of one window in order; ``first`` is the ordinal of the first of them."""
+
+    first: int
+    columns: Columns
+    head: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorState:
+    """What a monitor's pages were written under, and what it has published so far.
+
+    ``slide`` is in events, ``end`` the last published window end in ms (time windows).
+    """
+
+    kind: str
+    slide: int
+    events: int = 0
+    updates: int = 0
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a task has come: everything before ``offset`` is in its state, once.
+
+    Attributes
+    ----------
+    topic, topic_id
+        The input topic and its id (of the broker that made it), "" where a broker has none.
+    offset
+        Next offset to take in.
+    index
+        Elements of the record at ``offset`` that are in the state already.
+    watermark
+        Largest event time seen, ms; -1 before the first.
+    fingerprint
+        Of all ``[event]`` settings: pages of other settings mean something else.
+    gap
+        Whether the windows once restarted empty behind a gap in the log, on demand.
+    monitors, counts
+        Per monitor what it did; per kind how many records and events came by.
+    """
+
+    topic: str
+    topic_id: str
+    offset: int
+    fingerprint: str
+    index: int = 0
+    watermark: int = -1
+    gap: bool = False
+    monitors: dict[str, MonitorState] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def key_prefix(monitor: str, key: str) -> bytes:
+    """Return what the changelog keys of all pages of a window begin with; O(length)."""
+    name, text = monitor.encode(), key.encode()
+    return b"%b%c%b%b%b" % (_PAGE, len(name), name, len(text).to_bytes(2, "little"), text)
+
+
+def page_key(prefix: bytes, page: int) -> bytes:
+    """Return the changelog key of a page, from the window's `key_prefix`."""
+    return prefix + page.to_bytes(8, "big")
+
+
+def parse_key(raw: bytes) -> PageKey | None:
+    """Return where a record belongs; None for the cursor.
+
+    Raises
+    ------
+    StateError
+        When the key is none that this version writes.
+    """
+    if raw == CURSOR_KEY:
+        return None
+    found = _split(raw)
+    if found is None:
+        raise StateError(
+            f"the changelog holds a record with the key {raw[:80]!r}, which this version of "
+            "rocstream does not write: run the version that wrote it, or take a new kafka.group"
+        )
+    return found
+
+
+def _split(raw: bytes) -> PageKey | None:
+    if len(raw) < 4 or raw[:1] != _PAGE:  # noqa: PLR2004 - kind and the two lengths
+        return None
+    start = 2 + raw[1]
+    stop = start + 2 + int.from_bytes(raw[start : start + 2], "little")
+    if len(raw) != stop + 8:
+        return None
+    try:
+        monitor, key = raw[2:start].decode(), raw[start + 2 : stop].decode()
+    except UnicodeDecodeError:
+        return None
+    return PageKey(monitor, key, int.from_bytes(raw[stop:], "big"))
+
+
+def pack_page(key: bytes, page: Page) -> bytes:
+    """Return the value of a page under its changelog key; O(events)."""
+    scores, labels, weights, times = page.columns
+    count = len(scores)
+    # Columns that say nothing are left out, so that the bytes follow from the events alone.
+    if weights is not None and (weights == 1).all():
+        weights = None
+    if times is not None and not times.any():
+        times = None
+    flags = (_HAS_TIMES if times is not None else 0) | (_HAS_WEIGHTS if weights is not None else 0)
+    parts = [
+        _HEAD.pack(page.first, count, flags, len(page.head)),
+        page.head,
+        scores.astype("<f8", copy=False).tobytes(),
+        np.packbits(labels).tobytes(),
+    ]
+    if times is not None:
+        base = int(times.min())
+        spread = int(times.max()) - base
+        dtype = next(dtype for bound, dtype in _WIDTHS if spread < bound)
+        parts += (_TIMES.pack(base, dtype.itemsize), (times - base).astype(dtype).tobytes())
+    if weights is not None:
+        parts.append(weights.astype("<f8", copy=False).tobytes())
+    return _seal(key, _KIND_PAGE, b"".join(parts))
+
+
+def unpack_page(key: bytes, value: bytes) -> Page:
+    """Return the page in a changelog record.
+
+    Raises
+    ------
+    StateError
+        When version, checksum or lengths do not fit.
+    """
+    body = _unseal(key, _KIND_PAGE, value)
+    first, count, flags, head_size = _HEAD.unpack_from(body)
+    at = _HEAD.size
+    head = body[at : at + head_size]
+    at += head_size
+    scores = np.frombuffer(body, "<f8", count, at).astype(np.float64)
+    at += 8 * count
+    packed = -(-count // 8)
+    labels = np.unpackbits(np.frombuffer(body, np.uint8, packed, at), count=count)
+    at += packed
+    times = weights = None
+    if flags & _HAS_TIMES:
+        base, width = _TIMES.unpack_from(body, at)
+        at += _TIMES.size
+        times = np.frombuffer(body, _DTYPES[width], count, at).astype(np.int64) + base
+        at += width * count
+    if flags & _HAS_WEIGHTS:
+        weights = np.frombuffer(body, "<f8", count, at).astype(np.float64)
+    return Page(first, Columns(scores, labels, weights, times), head)
+
+
+def pack_cursor(cursor: Cursor) -> bytes:
+    """Return the cursor's value under `CURSOR_KEY`."""
+    return _seal(CURSOR_KEY, _KIND_CURSOR, orjson.dumps(cursor, option=orjson.OPT_SORT_KEYS))
+
+
+def unpack_cursor(value: bytes) -> Cursor:
+    """Return the cursor in a changelog record.
+
+    Raises
+    ------
+    StateError
+        When version, checksum or fields do not fit.
+    """
+    fields: dict[str, Any] = orjson.loads(_unseal(CURSOR_KEY, _KIND_CURSOR, value))
+    fields["monitors"] = {k: MonitorState(**v) for k, v in fields["monitors"].items()}
+    return Cursor(**fields)
+
+
+def _seal(key: bytes, kind: int, body: bytes) -> bytes:
+    return _ENVELOPE.pack(FORMAT, kind, crc32(body, crc32(key))) + body
+
+
+def _unseal(key: bytes, kind: int, value: bytes) -> bytes:
+    if len(value) < _ENVELOPE.size or value[0] != FORMAT or value[1] != kind:
+        raise StateError(
+            f"the changelog record with the key {key[:80]!r} has format {value[:2].hex() or '-'}, "
+            f"this version of rocstream reads {FORMAT:02x}{kind:02x}: run the version that wrote "
+            "it, or take a new kafka.group"
+        )
+    body = value[_ENVELOPE.size :]
+    if _ENVELOPE.unpack_from(value)[2] != crc32(body, crc32(key)):
+        raise StateError(
+            f"the changelog record with the key {key[:80]!r} fails its checksum: the topic was "
+            "written by something else or damaged; restore it, or run `rocstream reset`"
+        )
+    return body

@@ -1,0 +1,205 @@
+"""Faust's consumer on aiokafka, made to deliver runs and to trust cursors instead of offsets.
+
+Stock Faust builds tasks, futures and interval trees per record, long-polls for 1.5 s and treats
+the group's committed offsets as the truth. Here a fetched run of records is one message, the
+position comes from the tasks' cursors, and group offsets are written for lag tools alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+from aiokafka.errors import ConsumerStoppedError
+from aiokafka.structs import OffsetAndMetadata
+from faust.transport.drivers import aiokafka as stock
+from faust.types import TP, ConsumerMessage
+
+from config.errors import DecisionError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    import aiokafka
+    from faust.types import Message
+    from mode.types import ServiceT
+
+    from worker.transport.job import JobApp
+
+log = structlog.get_logger(__name__)
+
+FETCH_WAIT_MS: Final = 20
+"""How long the broker may hold a fetch back for more data: it bounds latency, and a fetch for a
+quiet partition blocks the next one to the same broker."""
+
+POLL_SECONDS: Final = 0.2
+OFFSET_MARK: Final = "rocstream"
+
+
+class ConsumerThread(stock.AIOKafkaConsumerThread):
+    """The thread in which aiokafka's consumer lives."""
+
+    mundane_level = "debug"
+
+    def _create_worker_consumer(self, transport: stock.Transport) -> aiokafka.AIOKafkaConsumer:
+        consumer = super()._create_worker_consumer(transport)
+        # Faust has no settings for these two; aiokafka reads them when it starts.
+        consumer._isolation_level = "read_committed"  # noqa: SLF001
+        consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001
+        return consumer
+
+    async def commit_marked(self, offsets: Mapping[TP, int]) -> None:
+        """Commit offsets to the group, marked as ours."""
+        consumer = self._ensure_consumer()
+        await self.call_thread(
+            consumer.commit,
+            {
+                stock.ensure_aiokafka_TP(tp): OffsetAndMetadata(offset, OFFSET_MARK)
+                for tp, offset in offsets.items()
+            },
+        )
+
+
+class Consumer(stock.Consumer):
+    """Delivers runs of records to the agent, one message for each fetched partition."""
+
+    mundane_level = "debug"
+
+    app: JobApp
+    _thread: ConsumerThread
+
+    def _new_consumer_thread(self) -> ConsumerThread:
+        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    async def on_partitions_revoked(self, revoked: set[TP]) -> None:
+        """Stop the flow, let each task commit what it has, drop their state."""
+        self.app.job.revoking = True
+        await super().on_partitions_revoked(revoked)
+        await self.app.job.close(drain=True)
+
+    async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        """Have the tasks opened (by the recovery service)."""
+        self.app.job.revoking = False
+        await super().on_partitions_assigned(assigned, generation_id)
+
+    async def perform_seek(self) -> None:
+        """Seek every partition to its task's cursor, and make sure that it got there.
+
+        Raises
+        ------
+        DecisionError
+            When the consumer stands elsewhere: the log does not hold the cursor's offset.
+        """
+        wanted = {
+            TP(tp.topic, tp.partition): task.pipeline.cursor.offset
+            for tp in self.assignment()
+            if (task := self.app.job.tasks.get(tp.partition)) is not None
+            and tp.topic == self.app.job.settings.topics.events
+        }
+        if not wanted:
+            return
+        await self.seek_wait(wanted)
+        for tp, offset in wanted.items():
+            self._read_offset[tp] = offset or None
+            position = await self.position(tp)
+            if position != offset:
+                raise DecisionError(
+                    f"reading {tp.topic}, partition {tp.partition}, could not go on at offset "
+                    f"{offset} but would at {position}: records are gone; start with --accept-gap "
+                    "or move the job with `rocstream reset`"
+                )
+
+    async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, ConsumerMessage]]:  # noqa: ASYNC109 - Faust's signature
+        """Yield one message per fetched partition, its value the run of records."""
+        records, _ = await self._wait_next_records(timeout)
+        if records is None or self.should_stop:
+            return
+        generation = self.app.consumer_generation_id
+        for found, run in records.items():
+            if not self.flow_active or self.app.consumer_generation_id != generation:
+                # What was fetched for a former assignment is read again behind the next seek.
+                return
+            tp = TP(found.topic, found.partition)
+            last = run[-1]
+            yield (
+                tp,
+                ConsumerMessage(
+                    tp.topic,
+                    tp.partition,
+                    last.offset,
+                    last.timestamp / 1000,
+                    last.timestamp_type,
+                    [],
+                    b"",
+                    run,
+                    None,
+                    tp=tp,
+                    generation_id=generation,
+                ),
+            )
+
+    async def _wait_next_records(self, timeout: float) -> tuple[Any, Any]:  # noqa: ASYNC109 - Faust's signature
+        if not self.flow_active:
+            await self.wait(self.can_resume_flow)  # type: ignore[arg-type]
+        tasks = self.app.job.tasks
+        active = {
+            tp
+            for tp in self._get_active_partitions()
+            if (task := tasks.get(tp.partition)) is not None and task.has_room
+        }
+        if not active:
+            # Every task is full, or none is there: both end within a transaction's time.
+            await asyncio.sleep(0.002)
+            return {}, active
+        records = await self._getmany(active_partitions=active, timeout=min(timeout, POLL_SECONDS))
+        return records, active
+
+    async def _drain_messages(self, fetcher: ServiceT) -> None:
+        callback = self.callback
+        try:
+            while not (self.should_stop or fetcher.should_stop):
+                await asyncio.sleep(0)
+                async for _, message in self.getmany(timeout=POLL_SECONDS):
+                    await callback(message)
+        except (ConsumerStoppedError, asyncio.CancelledError):
+            if not self.app.should_stop:
+                raise
+
+    def ack(self, message: Message) -> bool:
+        """Note that the agent is done with a run; what counts is the task's transaction."""
+        message.acked = True
+        self._unacked_messages.discard(message)
+        return True
+
+    async def force_commit(
+        self,
+        topics: Any = None,  # noqa: ARG002 - Faust's signature
+        start_new_transaction: bool = True,  # noqa: ARG002, FBT001, FBT002 - Faust's signature
+    ) -> bool:
+        """Commit to the group what transactions hold already: for lag tools, nothing relies on it.
+
+        So a failure is told and passed over; the next call comes within a second.
+        """
+        if self.app.rebalancing:
+            return False
+        topic = self.app.job.settings.topics.events
+        assigned = self.assignment()
+        offsets = {
+            tp: cursor.offset
+            for partition, cursor in self.app.job.committed().items()
+            if (tp := TP(topic, partition)) in assigned
+            and self._committed_offset.get(tp) != cursor.offset
+        }
+        if not offsets:
+            return False
+        try:
+            await self._thread.commit_marked(offsets)
+        except Exception as error:  # noqa: BLE001 - see above
+            log.warning("group offsets not committed, harmless", error=repr(error))
+            return False
+        self._committed_offset.update(offsets)
+        return True
+
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """Do nothing: Faust's livelock detector looks at acks that are not kept here."""

@@ -1,0 +1,343 @@
+"""The tasks of one worker: opened at each assignment, closed at each revocation, never trusted.
+
+Opening fences first and reads afterwards: once a task's producer is open no former owner can
+commit, so what the changelog then holds is all there will ever be. Whether the log still is the
+one the state was made from is checked before a single record is taken in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+import faust
+import structlog
+
+from config.errors import DecisionError, RocstreamError
+from config.kafka import librdkafka
+from worker.pipeline import Pipeline
+from worker.transport.changelog import Cancelled, Extent, Reader, Restored, RestoreError
+from worker.transport.producer import TaskProducer, Topics, WriteError
+from worker.transport.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from faust.types import Message
+
+    from config import Settings
+    from worker.pages import Cursor
+    from worker.transport.tables import TableManager, WindowTable
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+REJOIN_SECONDS: Final = 15.0
+"""A fenced task waits this long for the rebalance that explains it, before it is opened anew."""
+
+DEATHS_WITHIN_SECONDS: Final = 300.0
+DEATHS: Final = 5
+"""More deaths of tasks than this within the time: somebody else writes under our name."""
+
+
+class JobApp(faust.App):
+    """A Faust app with the job it works for."""
+
+    mundane_level = "debug"
+
+    job: Job
+
+    async def wait_for_crash(self) -> None:
+        """Return once the app has crashed."""
+        await self._crashed.wait()
+
+    def reopen_tasks(self) -> None:
+        """Open all tasks again in the same assignment."""
+        cast("TableManager", self.tables).recovery.reopen()
+
+    def _create_directories(self) -> None:
+        """Make none: nothing is kept on disk."""
+
+
+class Job:
+    """What all parts of the driver share: settings, tasks, and how it ended.
+
+    Parameters
+    ----------
+    settings
+        The job's settings.
+    changelog
+        Name of the changelog topic.
+    topic_id
+        Id of the events topic; "" where the broker has none.
+    accept_gap
+        Whether windows may restart empty where the log no longer reaches back to the cursor.
+    """
+
+    def __init__(
+        self, settings: Settings, changelog: str, topic_id: str, *, accept_gap: bool
+    ) -> None:
+        self.settings = settings
+        self.changelog = changelog
+        self.tasks: dict[int, Task] = {}
+        self.revoking = False
+        self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+        self._app: JobApp | None = None
+        self._table: WindowTable | None = None
+        self._topic_id = topic_id
+        self._accept_gap = accept_gap
+        self._opening: list[TaskProducer] = []
+        self._cancel_read = Event()
+        self._deaths: list[float] = []
+        self._rescues: set[asyncio.Task[None]] = set()
+        # A thread per task at the most, and some for opening and closing while commits wait.
+        self.pool = ThreadPoolExecutor(max_workers=256, thread_name_prefix="task")
+
+    def attach(self, app: JobApp, table: WindowTable) -> None:
+        """Tell the job which app and table it works through; called once."""
+        self._app, self._table = app, table
+
+    def fail(self, error: BaseException) -> None:
+        """End the job: whoever runs the app is told, and nothing is committed any more."""
+        for task in self.tasks.values():
+            task.dead = True
+        if not self.failed.done():
+            self.failed.set_result(error)
+
+    def find(self, message: Message) -> Task | None:
+        """Return the task that a run belongs to; None when the run is of another assignment."""
+        task = self.tasks.get(message.partition)
+        if task is None or task.dead or task.closing or message.generation_id != task.generation:
+            return None
+        return task
+
+    async def feed(self, message: Message) -> None:
+        """Give a run of records to its task."""
+        task = self.find(message)
+        if task is None:
+            return
+        try:
+            await task.feed(message.value)  # type: ignore[arg-type]
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the windows may be half changed: leave
+            self.fail(error)
+
+    async def open(
+        self, partitions: Iterable[int], generation: int, check: Callable[[], None]
+    ) -> None:
+        """Fence former owners, read the state, check it against the log, start the tasks.
+
+        Parameters
+        ----------
+        partitions
+            What was assigned.
+        generation
+            The group's generation.
+        check
+            Raises when the assignment has changed meanwhile; called between the steps.
+
+        Raises
+        ------
+        DecisionError
+            When going on could lose or double data.
+        WriteError, RestoreError
+            When the broker refuses or the changelog cannot be read.
+        """
+        await self.close(drain=True)
+        check()
+        began = time.monotonic()
+        numbers = sorted(partitions)
+        producers = {p: self._new_producer(p) for p in numbers}
+        self._opening = list(producers.values())
+        self._cancel_read = Event()
+        try:
+            await asyncio.gather(*(self._call(producer.open) for producer in producers.values()))
+            check()
+            fenced = time.monotonic()
+            restored = await self._call(self._read, numbers, self._cancel_read)
+            check()
+            tasks = await self._call(self._build, numbers, generation, producers, restored)
+            check()
+        except BaseException:
+            self._cancel_read.set()
+            await asyncio.shield(self._drop(list(producers.values())))
+            raise
+        finally:
+            self._opening = []
+        self.tasks = {task.partition: task for task, _ in tasks}
+        for task, committed in tasks:
+            task.start(committed=committed)
+        log.info(
+            "tasks opened",
+            partitions=numbers,
+            fence_s=round(fenced - began, 3),
+            restore_s=round(time.monotonic() - fenced, 3),
+            cursors={task.partition: task.pipeline.cursor.offset for task, _ in tasks},
+        )
+
+    async def close(self, *, drain: bool) -> None:
+        """Close every task, and give up opening those that are being opened."""
+        self._cancel_read.set()
+        for producer in self._opening:
+            producer.abandon()
+        tasks, self.tasks = self.tasks, {}
+        for rescue in self._rescues:
+            rescue.cancel()
+        if tasks:
+            began = time.monotonic()
+            await asyncio.gather(*(task.close(drain=drain) for task in tasks.values()))
+            log.info(
+                "tasks closed", partitions=sorted(tasks), took_s=round(time.monotonic() - began, 3)
+            )
+
+    async def leave(self) -> None:
+        """Stop the flow, commit what there is, tell lag tools, and close every task."""
+        app = self._app
+        if app is not None and self.tasks:
+            app.consumer.stop_flow()
+            app.flow_control.suspend()
+            await asyncio.gather(*(task.drain() for task in self.tasks.values()))
+            await app.consumer.commit()
+        await self.close(drain=False)
+        self.pool.shutdown(wait=False)
+
+    def committed(self) -> dict[int, Cursor]:
+        """Return the committed cursor of each live task."""
+        return {
+            p: task.committed
+            for p, task in self.tasks.items()
+            if task.committed is not None and not task.dead
+        }
+
+    async def _call(self, call: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self.pool, call, *arguments)
+
+    def _new_producer(self, partition: int) -> TaskProducer:
+        topics = self.settings.topics
+        return TaskProducer(
+            librdkafka(self.settings, "producer"),
+            Topics(topics.updates, topics.rejected, self.changelog),
+            partition,
+            self.settings.kafka.group,
+        )
+
+    def _read(self, partitions: list[int], cancelled: Event) -> Restored:
+        reader = Reader(librdkafka(self.settings, "consumer"), self.settings.kafka.group)
+        try:
+            return reader.read(self.changelog, self.settings.topics.events, partitions, cancelled)
+        except Cancelled as error:
+            raise RestoreError("reading the state was given up") from error
+
+    def _build(
+        self,
+        partitions: list[int],
+        generation: int,
+        producers: dict[int, TaskProducer],
+        restored: Restored,
+    ) -> list[tuple[Task, bool]]:
+        """Rebuild each task's windows; tell beside it whether its cursor is committed already."""
+        if self._table is None:
+            raise RuntimeError("the app has no table of windows yet")
+        tasks = []
+        for partition in partitions:
+            pipeline = Pipeline(
+                self.settings, self.settings.topics.events, partition, topic_id=self._topic_id
+            )
+            had_state = pipeline.restore(restored.records[partition])
+            kept = had_state and self._reaches_back(pipeline.cursor, restored.inputs[partition])
+            if not kept:
+                begin = self._begin(restored.inputs[partition], gap=had_state)
+                pipeline.start_at(begin, gap=had_state)
+            task = Task(
+                partition,
+                generation,
+                pipeline,
+                producers[partition],
+                self._table,
+                pool=self.pool,
+                interval=self.settings.kafka.commit_interval.total_seconds(),
+                on_death=self._on_death,
+            )
+            tasks.append((task, kept))
+        return tasks
+
+    def _begin(self, log_extent: Extent, *, gap: bool) -> int:
+        if gap or self.settings.topics.start == "earliest":
+            return log_extent.start
+        return log_extent.end
+
+    def _reaches_back(self, cursor: Cursor, extent: Extent) -> bool:
+        """Tell whether the log goes on where the state ends; False only if gaps are accepted.
+
+        Raises
+        ------
+        DecisionError
+            When it does not, and gaps are not accepted.
+        """
+        topic = self.settings.topics.events
+        if cursor.topic_id and self._topic_id and cursor.topic_id != self._topic_id:
+            problem = (
+                f"the topic {topic} is not the one that the state was made from: its id was "
+                f"{cursor.topic_id} and is {self._topic_id}, so it was deleted and made again"
+            )
+        elif cursor.offset < extent.start:
+            problem = (
+                f"the log no longer reaches back to where the state ends: next offset is "
+                f"{cursor.offset}, the first there is {extent.start}, so "
+                f"{extent.start - cursor.offset} offsets were deleted unread"
+            )
+        elif cursor.offset > extent.end:
+            problem = (
+                f"the log ends before the state does: next offset is {cursor.offset}, the log's "
+                f"end {extent.end}, so records were lost or the topic was made again"
+            )
+        else:
+            return True
+        if self._accept_gap:
+            log.warning("gap accepted, windows restart empty", problem=problem)
+            return False
+        raise DecisionError(
+            f"{problem} (topic {topic}); start with --accept-gap to go on with empty windows from "
+            "the first offset there is, or move the job with `rocstream reset`"
+        )
+
+    async def _drop(self, producers: list[TaskProducer]) -> None:
+        for producer in producers:
+            producer.abandon()
+        await asyncio.gather(*(self._call(producer.close) for producer in producers))
+
+    def _on_death(self, task: Task, error: BaseException) -> None:
+        log.error("task failed", task=task.partition, error=str(error))
+        if not isinstance(error, WriteError):
+            self.fail(error)
+            return
+        now = time.monotonic()
+        self._deaths = [t for t in self._deaths if now - t < DEATHS_WITHIN_SECONDS] + [now]
+        if len(self._deaths) > DEATHS:
+            self.fail(
+                RocstreamError(
+                    f"{error} ({len(self._deaths)} tasks failed within "
+                    f"{DEATHS_WITHIN_SECONDS:.0f} s): is another job running with kafka.group = "
+                    f'"{self.settings.kafka.group}"?'
+                )
+            )
+            return
+        rescue = asyncio.create_task(self._rescue(task))
+        self._rescues.add(rescue)
+        rescue.add_done_callback(self._rescues.discard)
+
+    async def _rescue(self, task: Task) -> None:
+        """Open the tasks anew unless a rebalance comes first.
+
+        A task is fenced because it has a new owner, which a rebalance will tell, or because its
+        transaction outlived a broker's outage, which nothing will.
+        """
+        await asyncio.sleep(REJOIN_SECONDS)
+        if self.tasks.get(task.partition) is task and self._app is not None:
+            log.warning("no rebalance followed, tasks are opened anew", task=task.partition)
+            self._app.reopen_tasks()

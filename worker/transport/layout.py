@@ -1,0 +1,84 @@
+"""What a job finds at the broker before it starts: its topics, and how they fit together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import structlog
+from confluent_kafka import KafkaException, TopicCollection
+
+from config.errors import SettingsError
+from worker.admin import CALL_SECONDS, Cluster, plans
+
+if TYPE_CHECKING:
+    from threading import Event
+
+    from config import Settings
+
+log = structlog.get_logger(__name__)
+
+
+class Layout(NamedTuple):
+    """The job's ground: number of tasks, id of the events topic, name of the changelog."""
+
+    partitions: int
+    events_id: str
+    changelog: str
+
+
+def survey(settings: Settings, stop: Event) -> Layout | None:
+    """Look the job's topics up; wait for a broker that is away. Blocks.
+
+    Returns
+    -------
+    Layout or None
+        None when `stop` was set meanwhile.
+
+    Raises
+    ------
+    SettingsError
+        When a topic is missing, or the changelog does not have the partitions of the events.
+    """
+    cluster = Cluster(settings)
+    if not _wait(cluster, stop):
+        return None
+    counts = cluster.partitions()
+    needed = plans(settings)
+    for plan in needed:
+        if plan.name not in counts:
+            raise SettingsError(
+                f"the topic {plan.name} ({plan.setting}) does not exist: make it with `rocstream "
+                "topics create -c FILE`, or correct the name"
+            )
+    events, changelog = needed[0].name, needed[-1].name
+    if counts[events] != counts[changelog]:
+        raise SettingsError(
+            f"the topic {events} has {counts[events]} partitions and the changelog {changelog} "
+            f"has {counts[changelog]}: they must be equal, and a job cannot change its number of "
+            "tasks, so take a new kafka.group"
+        )
+    return Layout(counts[events], _topic_id(cluster, events), changelog)
+
+
+def _wait(cluster: Cluster, stop: Event) -> bool:
+    if cluster.answers():
+        return True
+    log.warning(f"{cluster.away()}; waiting for it")  # noqa: G004 - structlog takes an event
+    while not stop.is_set():
+        if cluster.answers():
+            log.info("the broker answers")
+            return True
+    return False
+
+
+def _topic_id(cluster: Cluster, topic: str) -> str:
+    """Return the topic's id, "" where the broker gives none."""
+    described = cluster.client.describe_topics(
+        TopicCollection([topic]), request_timeout=CALL_SECONDS
+    )
+    try:
+        topic_id = described[topic].result().topic_id
+    except KafkaException:
+        # Brokers other than Apache's may not know the call.
+        return ""
+    return "" if topic_id is None else str(topic_id)

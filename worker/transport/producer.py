@@ -1,0 +1,235 @@
+"""A task's transactional producer: the side of a task that blocks, and so lives in a thread.
+
+The producer's epoch is what exactly-once rests on, not membership in the group: `open` fences
+every former owner of the transactional id, and a fenced owner can commit nothing any more.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from config.errors import RocstreamError
+from worker.pages import CURSOR_KEY, pack_cursor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from worker.messages import Message
+    from worker.pages import Cursor
+
+log = structlog.get_logger(__name__)
+
+CALL_SECONDS: Final = 5.0
+"""How long one call into the client may take before the task looks whether it should stop."""
+
+TRANSACTION_TIMEOUT_MS: Final = 15_000
+"""An open transaction hides later ones in its partitions from read_committed readers; a crashed
+task's is ended after this long, unless its next owner ends it before."""
+
+_ATTEMPTS: Final = 5
+
+# What a broker that is away, or short of replicas, makes of a write: it is sent again for as long
+# as it takes. Any other cause gets a few attempts.
+_WAIT_FOR: Final = frozenset(
+    {
+        KafkaError._MSG_TIMED_OUT,  # noqa: SLF001 - the client's public constants
+        KafkaError._TIMED_OUT,  # noqa: SLF001
+        KafkaError._TRANSPORT,  # noqa: SLF001
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+        KafkaError.NOT_ENOUGH_REPLICAS,
+        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+
+
+class WriteError(RocstreamError):
+    """A transaction could not be committed; nothing after it may be."""
+
+
+class Topics(NamedTuple):
+    """Where a task writes to."""
+
+    updates: str
+    rejected: str
+    changelog: str
+
+
+class Transaction(NamedTuple):
+    """What moves together: all of it becomes visible, or none."""
+
+    updates: list[Message]
+    rejections: list[Message]
+    pages: list[tuple[bytes, bytes | None]]
+    cursor: Cursor
+
+
+class TaskProducer:
+    """Writes the transactions of one task.
+
+    Every method blocks; call them from a thread, one at a time. `abandon` may be called from
+    anywhere and makes a blocked call end within `CALL_SECONDS`.
+
+    Parameters
+    ----------
+    client
+        librdkafka settings of the connection.
+    topics
+        Where to write.
+    partition
+        The task: its changelog partition, and the end of its transactional id.
+    group
+        The beginning of its transactional id.
+    """
+
+    def __init__(
+        self, client: Mapping[str, str], topics: Topics, partition: int, group: str
+    ) -> None:
+        self._topics = topics
+        self._partition = partition
+        self._abandoned = Event()
+        self._producer: Producer | None = None
+        self._transactional_id = f"{group}-{partition}"
+        self._settings: dict[str, Any] = {
+            "linger.ms": 5,
+            "compression.type": "lz4",
+            "batch.num.messages": 20_000,
+            "queue.buffering.max.messages": 1_000_000,
+            "message.max.bytes": 1_030_000,
+            **client,
+            "acks": "all",
+            "enable.idempotence": True,
+            "partitioner": "murmur2_random",
+            "transactional.id": self._transactional_id,
+            "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+            "logger": logging.getLogger("librdkafka"),
+        }
+
+    def open(self) -> None:
+        """Take the transactional id over: former owners are fenced, their transaction ended.
+
+        Raises
+        ------
+        WriteError
+            When the broker refuses, or the task was abandoned meanwhile.
+        """
+        self._producer = Producer(self._settings)
+        self._persist(self._producer.init_transactions, "could not take over its transactions")
+
+    def commit(self, transaction: Transaction) -> None:
+        """Write a transaction and commit it; wait for a broker that is away.
+
+        Raises
+        ------
+        WriteError
+            When the task was fenced, the broker refuses, or the task was abandoned.
+        """
+        producer = self._opened()
+        attempts = 0
+        while True:
+            try:
+                producer.begin_transaction()
+                self._produce(producer, transaction)
+                self._persist(producer.commit_transaction, "could not commit")
+            except KafkaException as raised:
+                error = raised.args[0]
+                attempts += error.code() not in _WAIT_FOR
+                if not error.txn_requires_abort() or attempts >= _ATTEMPTS:
+                    raise self._failure("could not commit", error) from raised
+                log.warning(
+                    "transaction aborted, sent again", task=self._partition, error=error.str()
+                )
+                self._abort(producer)
+            else:
+                return
+
+    def abandon(self) -> None:
+        """Make calls that wait for the broker give up."""
+        self._abandoned.set()
+
+    def close(self) -> None:
+        """Drop the client; this waits for its threads to end."""
+        self._abandoned.set()
+        self._producer = None
+
+    def _opened(self) -> Producer:
+        if self._producer is None:
+            raise WriteError(f"the producer of task {self._partition} is not open")
+        return self._producer
+
+    def _abort(self, producer: Producer) -> None:
+        try:
+            self._persist(producer.abort_transaction, "could not abort")
+        except KafkaException as raised:
+            raise self._failure("could not abort", raised.args[0]) from raised
+
+    def _persist(self, call: Callable[[float], object], failure: str) -> None:
+        """Make a call again for as long as its failure is one that passes."""
+        waiting_since = time.monotonic()
+        told = False
+        while True:
+            try:
+                call(CALL_SECONDS)
+            except KafkaException as raised:
+                error = raised.args[0]
+                if not error.retriable():
+                    raise
+                if self._abandoned.is_set():
+                    raise self._failure(failure, error) from raised
+                if not told:
+                    log.warning("waiting for the broker", task=self._partition, error=error.str())
+                    told = True
+            else:
+                if told:
+                    waited = round(time.monotonic() - waiting_since, 1)
+                    log.info("the broker is back", task=self._partition, waited_s=waited)
+                return
+
+    def _produce(self, producer: Producer, transaction: Transaction) -> None:
+        updates, rejected, changelog = self._topics
+        self._put(producer, updates, transaction.updates)
+        self._put(producer, rejected, transaction.rejections)
+        partition = self._partition
+        pages: Iterable[tuple[bytes, bytes | None]] = (
+            *transaction.pages,
+            (CURSOR_KEY, pack_cursor(transaction.cursor)),
+        )
+        for key, value in pages:
+            while True:
+                try:
+                    producer.produce(changelog, value, key, partition)
+                    break
+                except BufferError:
+                    self._make_room(producer)
+
+    def _put(self, producer: Producer, topic: str, messages: list[Message]) -> None:
+        for key, value, headers in messages:
+            while True:
+                try:
+                    if headers:
+                        producer.produce(topic, value, key, headers=list(headers))
+                    else:
+                        producer.produce(topic, value, key)
+                    break
+                except BufferError:
+                    self._make_room(producer)
+
+    def _make_room(self, producer: Producer) -> None:
+        if self._abandoned.is_set():
+            raise WriteError(f"task {self._partition} was given up while it was writing")
+        producer.poll(0.05)
+
+    def _failure(self, what: str, error: KafkaError) -> WriteError:
+        return WriteError(
+            f"task {self._partition} (transactional id {self._transactional_id}) {what}: "
+            f"{error.str()}"
+        )

@@ -1,0 +1,170 @@
+"""Faust's table, store, manager and recovery, so that state moves in the tasks' transactions.
+
+Stock tables send to the changelog through Faust's own producer, outside any transaction, and
+stock recovery waits for the last record of a log that ends in a marker. Here a write goes into
+the transaction being made, and recovery opens the tasks: fence, read, seek.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from faust.stores import memory
+from faust.tables import TableManager as StockTableManager
+from faust.tables.recovery import RebalanceAgain, ServiceStopped
+from faust.tables.recovery import Recovery as StockRecovery
+from faust.tables.table import Table as StockTable
+from mode import Service
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from faust.types import StoreT
+
+    from worker.transport.job import JobApp
+
+log = structlog.get_logger(__name__)
+
+
+class WriteThroughStore(memory.Store[bytes, bytes]):
+    """Keeps nothing: an event of a window is held once, by the engine."""
+
+    mundane_level = "debug"
+
+    def __setitem__(self, key: bytes, value: bytes) -> None:
+        """Do nothing; the value is on its way to the changelog."""
+
+    def __delitem__(self, key: bytes) -> None:
+        """Do nothing; the tombstone is on its way to the changelog."""
+
+
+class WindowTable(StockTable[bytes, bytes]):
+    """The changelog-backed table of pages; written to inside `writing` only."""
+
+    mundane_level = "debug"
+
+    _open: list[tuple[bytes, bytes | None]] | None = None
+
+    def _new_store(self) -> StoreT[bytes, bytes]:
+        return WriteThroughStore(
+            "memory://",
+            self.app,
+            self,
+            table_name=self.name,
+            key_type=bytes,
+            value_type=bytes,
+            key_serializer="raw",
+            value_serializer="raw",
+        )
+
+    @contextmanager
+    def writing(self) -> Iterator[list[tuple[bytes, bytes | None]]]:
+        """Gather writes for one transaction: the list that this gives fills up inside."""
+        gathered: list[tuple[bytes, bytes | None]] = []
+        self._open = gathered
+        try:
+            yield gathered
+        finally:
+            self._open = None
+
+    def on_key_set(self, key: bytes, value: bytes) -> None:
+        """Put a write into the open transaction."""
+        self._gather(key, value)
+
+    def on_key_del(self, key: bytes) -> None:
+        """Put a tombstone into the open transaction."""
+        self._gather(key, None)
+
+    def _gather(self, key: bytes, value: bytes | None) -> None:
+        if self._open is None:
+            raise RuntimeError("the table of windows is written to by a task's transaction only")
+        self._open.append((key, value))
+
+
+class TableManager(StockTableManager):
+    """Leaves changelogs unsubscribed: a task reads its own, and no fetch waits on them."""
+
+    mundane_level = "debug"
+
+    app: JobApp
+
+    @property
+    def recovery(self) -> Recovery:
+        """The service that opens tasks after each rebalance."""
+        if self._recovery is None:
+            self._recovery = Recovery(self.app, self, beacon=self.beacon, loop=self.loop)
+        return self._recovery  # type: ignore[return-value]
+
+    async def on_start(self) -> None:
+        """Start without the stock manager's pause."""
+        await self._update_channels()
+        await self.recovery.start()
+
+    async def _update_channels(self) -> None:
+        self._tables_finalized.set()
+        for table in self.values():
+            await table.maybe_start()
+        self._tables_registered.set()
+
+
+class Recovery(StockRecovery):
+    """Opens the tasks of an assignment, then lets the stream go on."""
+
+    mundane_level = "debug"
+
+    app: JobApp
+
+    def reopen(self) -> None:
+        """Open all tasks again in the same assignment: their producers had died."""
+        self.app.consumer.stop_flow()
+        self.app.flow_control.suspend()
+        self.app.flow_control.clear()
+        self.signal_recovery_start.set()
+
+    @Service.task
+    async def _restart_recovery(self) -> None:
+        job = self.app.job
+        while not self.should_stop:
+            if await self.wait_for_stopped(self.signal_recovery_start):  # type: ignore[arg-type]
+                return
+            self.signal_recovery_start.clear()
+            generation = self._generation_id
+            try:
+                self._set_recovery_started()
+                partitions = {
+                    tp.partition
+                    for tp in self.app.consumer.assignment()
+                    if tp.topic == job.settings.topics.events
+                }
+                await self._wait(job.open(partitions, generation, self._still_wanted(generation)))
+                await self.on_recovery_completed(generation)
+                log.info("ready", partitions=sorted(partitions), generation=generation)
+            except RebalanceAgain:
+                log.info("the assignment changed while tasks were opened", generation=generation)
+            except (ServiceStopped, asyncio.CancelledError):
+                return
+            except Exception as error:  # noqa: BLE001 - handed to whoever runs the app
+                job.fail(error)
+                return
+
+    def _still_wanted(self, generation: int) -> Any:
+        def check() -> None:
+            if (
+                self.signal_recovery_start.is_set()
+                or self.app.consumer_generation_id != generation
+                or self.app.job.revoking
+            ):
+                raise RebalanceAgain
+
+        return check
+
+    @Service.task
+    async def _slurp_changelogs(self) -> None:
+        """Nothing to do: tasks read their changelog themselves."""
+
+    @Service.task
+    async def _publish_stats(self) -> None:
+        """Nothing to do: the reader reports its own progress."""

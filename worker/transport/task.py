@@ -1,0 +1,185 @@
+"""One task at work: its pipeline on the event loop, its transactions in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from worker.transport.producer import Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Executor
+
+    from worker.events import Record
+    from worker.pages import Cursor
+    from worker.pipeline import Pipeline
+    from worker.transport.producer import TaskProducer
+    from worker.transport.tables import WindowTable
+
+log = structlog.get_logger(__name__)
+
+BUFFERED_MESSAGES: Final = 20_000
+"""Updates and rejections that may wait for a transaction; the agent waits when there are more."""
+
+DRAIN_SECONDS: Final = 5.0
+"""How long a task that leaves may take to commit what it has. What is not committed by then is
+worked out again by the next owner, so leaving sooner costs work, never data."""
+
+
+class Task:
+    """The state of one partition of the input, and the loop that commits it.
+
+    All methods belong to the event loop; only the producer's calls run elsewhere.
+
+    Parameters
+    ----------
+    partition, generation
+        What the task is for, and the group's generation in which it was assigned.
+    pipeline, producer, table
+        Its parts.
+    pool
+        Where the producer's calls run.
+    interval
+        Seconds between the starts of two transactions, at the least.
+    on_death
+        Called once with the task and the error when a transaction has failed for good.
+    """
+
+    def __init__(
+        self,
+        partition: int,
+        generation: int,
+        pipeline: Pipeline,
+        producer: TaskProducer,
+        table: WindowTable,
+        *,
+        pool: Executor,
+        interval: float,
+        on_death: Callable[[Task, BaseException], None],
+    ) -> None:
+        self.partition = partition
+        self.generation = generation
+        self.pipeline = pipeline
+        self.committed: Cursor | None = None
+        self.dead = False
+        self.closing = False
+        self._producer = producer
+        self._table = table
+        self._pool = pool
+        self._interval = interval
+        self._on_death = on_death
+        self._wake = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._room = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._loop: asyncio.Task[None] | None = None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more records may be fetched for this task."""
+        return not self.dead and self.pipeline.buffered < BUFFERED_MESSAGES
+
+    def start(self, *, committed: bool) -> None:
+        """Begin to commit; `committed` tells whether the changelog holds the cursor already."""
+        if committed:
+            self.committed = self.pipeline.cursor
+            self._idle.set()
+        else:
+            self._wake.set()
+        self._loop = asyncio.create_task(self._commit_loop(), name=f"task-{self.partition}")
+
+    async def feed(self, records: Sequence[Record]) -> None:
+        """Take a run in, waiting for room in between; stop early when the task leaves.
+
+        There is no await between two consistent points: whenever this is suspended, what was
+        taken in is in the windows, the buffers and the cursor alike.
+        """
+        for _ in self.pipeline.process(records):
+            self._idle.clear()
+            self._wake.set()
+            if not self.has_room:
+                self._hurry.set()
+                self._room.clear()
+                await self._room.wait()
+            if self.closing or self.dead:
+                return
+        if not self._at_rest():
+            self._idle.clear()
+            self._wake.set()
+
+    async def drain(self) -> None:
+        """Take nothing in any more, and commit what there is, for `DRAIN_SECONDS` at the most."""
+        self.closing = True
+        self._room.set()
+        if self.dead or self._loop is None:
+            return
+        self._hurry.set()
+        try:
+            await asyncio.wait_for(self._idle.wait(), DRAIN_SECONDS)
+        except TimeoutError:
+            log.warning("task left with uncommitted work", task=self.partition)
+
+    async def close(self, *, drain: bool) -> None:
+        """Let go of everything; with `drain` after committing what there is."""
+        if drain:
+            await self.drain()
+        self.closing = self.dead = True
+        self._room.set()
+        self._producer.abandon()
+        if self._loop is not None:
+            self._loop.cancel()
+            await asyncio.gather(self._loop, return_exceptions=True)
+        await asyncio.get_running_loop().run_in_executor(self._pool, self._producer.close)
+
+    def _at_rest(self) -> bool:
+        cursor, committed = self.pipeline.cursor, self.committed
+        return committed is not None and (cursor.offset, cursor.index) == (
+            committed.offset,
+            committed.index,
+        )
+
+    async def _commit_loop(self) -> None:
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                began = time.monotonic()
+                self._hurry.clear()
+                await self._commit()
+                if self._at_rest():
+                    self._idle.set()
+                elif self.closing:
+                    self._wake.set()
+                await self._pause(self._interval - (time.monotonic() - began))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it was, the task must not go on
+            self.dead = True
+            self._idle.set()
+            self._room.set()
+            self._on_death(self, error)
+
+    async def _commit(self) -> None:
+        outcome = self.pipeline.take()
+        self._room.set()
+        with self._table.writing() as pages:
+            for key, value in outcome.pages.items():
+                if value is None:
+                    del self._table[key]
+                else:
+                    self._table[key] = value
+        transaction = Transaction(outcome.updates, outcome.rejections, pages, outcome.cursor)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._pool, self._producer.commit, transaction)
+        self.committed = outcome.cursor
+
+    async def _pause(self, seconds: float) -> None:
+        if seconds > 0 and not self.closing:
+            try:
+                await asyncio.wait_for(self._hurry.wait(), seconds)
+            except TimeoutError:
+                return
