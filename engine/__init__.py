@@ -7,7 +7,7 @@ one contract. The core is used where it was built. The variable ROCSTREAM_ENGINE
 
 from engine import reference
 from engine._choice import IMPLEMENTATION, CountWindow, Roc
-from engine.readings import Columns, Curve, Readings
+from engine.results import Columns, Curve, Readings
 
 __all__ = [
     "IMPLEMENTATION",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.readings.columns import Columns
+from engine.results import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from engine.results import Curve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,23 +15,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from engine.readings.hull import Weight
-
-
-class Curve(NamedTuple):
-    """Points of an ROC curve or of its hull, from (0, 0) to (1, 1).
-
-    Attributes
-    ----------
-    fpr, tpr
-        False and true positive rate when scores >= threshold are held positive. nan where the
-        class is absent.
-    thresholds
-        Falling, the first +inf.
-    """
-
-    fpr: NDArray[np.float64]
-    tpr: NDArray[np.float64]
-    thresholds: NDArray[np.float64]
 
 
 def curve_of(blocks: Iterable[tuple[float, Weight, Weight]]) -> Curve:

@@ -124,7 +124,7 @@ def test_removing_from_an_empty_roc_raises_key_error(roc_of: Any) -> None:
 
 @pytest.mark.parametrize("severity", [(0, 2), (2, -1), (NAN, 2), (2, INF)], ids=repr)
 def test_a_severity_that_is_no_distribution_is_refused(roc: Any, severity: Any) -> None:
-    with pytest.raises(ValueError, match="alpha|beta"):
+    with pytest.raises(ValueError, match=r"alpha|beta"):
         roc.h_measure(*severity)
 
 

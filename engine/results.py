@@ -1,4 +1,4 @@
-"""What goes into windows and what comes out of them, as arrays side by side."""
+"""What windows give and take and curves consist of: arrays side by side, with names."""
 
 from __future__ import annotations
 
@@ -10,6 +10,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy as np
+
+
+class Curve(NamedTuple):
+    """Points of an ROC curve or of its hull, from (0, 0) to (1, 1).
+
+    Attributes
+    ----------
+    fpr, tpr
+        False and true positive rate when scores >= threshold are held positive. nan where the
+        class is absent.
+    thresholds
+        Falling, the first +inf.
+    """
+
+    fpr: NDArray[np.float64]
+    tpr: NDArray[np.float64]
+    thresholds: NDArray[np.float64]
 
 
 class Columns(NamedTuple):
