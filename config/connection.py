@@ -8,7 +8,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, PlainSerializer, SecretStr, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    SecretStr,
+    model_validator,
+)
 
 from config.librdkafka import ALLOWED, complaint, refusal
 from config.values import (
@@ -79,7 +86,7 @@ def _client(value: object) -> Mapping[str, str]:
     if (found := complaint(client)) is not None:
         blamed, why = found
         raise refuse(f"librdkafka refuses: {why}", *([blamed] if blamed else []))
-    return Table(client)
+    return client
 
 
 def _flatten(table: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -174,17 +181,17 @@ def _password(path: object) -> SecretStr:
         raise refuse("it must be the path of a file, in quotes", "password_file")
     try:
         with Path(path).open("rb") as file:
-            content = file.read(_PASSWORD_BYTES + 1)
-        if len(content) > _PASSWORD_BYTES:
-            raise refuse("the file is too large for a password", "password_file")
-        text = content.decode().removesuffix("\n").removesuffix("\r")
+            text = file.read(_PASSWORD_BYTES + 1).decode()
     except UnicodeDecodeError as error:
         raise refuse("the file is not UTF-8 text", "password_file") from error
     except (OSError, ValueError) as error:
         raise refuse(f"the file cannot be read: {reason(error)}", "password_file") from error
-    if not text:
+    password = text.removesuffix("\n").removesuffix("\r")
+    if not password:
         raise refuse("the file is empty", "password_file")
-    return SecretStr(text)
+    if len(text.encode()) > _PASSWORD_BYTES:
+        raise refuse("the file is too large for a password", "password_file")
+    return SecretStr(password)
 
 
 class KafkaSettings(Section):
@@ -219,6 +226,7 @@ class KafkaSettings(Section):
     security: SecuritySettings = SecuritySettings()
     client: Annotated[
         Mapping[str, str],
+        AfterValidator(Table),
         BeforeValidator(
             _client, json_schema_input_type=dict[str, str | bool | int | float | dict[str, Any]]
         ),

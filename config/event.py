@@ -9,9 +9,9 @@ from datetime import timedelta
 from itertools import permutations
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
-from config.paths import FieldPath, KeyPath, OptionalPath, Own, TimePath, ValuePath
+from config.paths import FieldPath, KeyPath, OptionalPath, Own, TimePath, ValuePath, render
 from config.values import DurationText, Flag, Section, Table, choice, duration, refuse
 
 _LABELS: Final = 10_000
@@ -27,11 +27,12 @@ def _labels(value: object) -> Mapping[str, int]:
         raise refuse(f"it names {len(value):,} labels: at most {_LABELS:,} are taken")
     if value and set(value.values()) != {0, 1}:
         raise refuse("both classes need a label, such as { fraud = 1, ok = 0 }")
-    return Table(dict(value))
+    return value
 
 
 Labels = Annotated[
     Mapping[str, Literal[0, 1]],
+    AfterValidator(Table),
     BeforeValidator(_labels, json_schema_input_type=dict[str, Literal[0, 1]]),
     PlainSerializer(dict, return_type=dict[str, int]),
 ]
@@ -71,10 +72,14 @@ class EventSettings(Section):
         }
         fields = {name: path for name, path in paths.items() if isinstance(path, tuple)}
         for (name, path), (other, outer) in permutations(fields.items(), 2):
+            if path[: len(outer)] != outer:
+                continue
+            # A default is not the mistake of the person who reads this.
+            blamed, beside = (other, name) if other in self.model_fields_set else (name, other)
+            its_path = f"event.{beside} is {json.dumps(render(fields[beside]))}"
             if path == outer:
-                raise refuse(f"event.{name} has the same path: give each its own field", other)
-            if path[: len(outer)] == outer:
-                raise refuse(f"event.{name} lies inside this field: give each its own", other)
+                raise refuse(f"{its_path} as well: give each a field of its own", blamed)
+            raise refuse(f"{its_path}, and a field cannot lie in another: mend one", blamed)
         return self
 
     def fingerprint(self) -> str:

@@ -59,9 +59,7 @@ PRODUCER: Final = frozenset(
         "compression.codec",
         "compression.level",
         "compression.type",
-        "delivery.timeout.ms",
         "linger.ms",
-        "message.timeout.ms",
         "queue.buffering.backpressure.threshold",
         "queue.buffering.max.kbytes",
         "queue.buffering.max.messages",
@@ -116,6 +114,8 @@ OWNED: Final[Mapping[str, str]] = MappingProxyType(
                 "request.required.acks",
                 "enable.idempotence",
                 "enable.gapless.guarantee",
+                "delivery.timeout.ms",
+                "message.timeout.ms",
                 "max.in.flight",
                 "max.in.flight.requests.per.connection",
                 "message.send.max.retries",
@@ -181,16 +181,17 @@ def complaint(client: Mapping[str, str]) -> tuple[str | None, str] | None:
     It is asked by making clients that know no broker (some 0.5 ms each): its rules about values
     and about what fits together are its own, and differ between versions.
     """
-    for name, value in client.items():
-        if why := _refused(Producer, {name: value}):
-            return name, why
     shared = {name: value for name, value in client.items() if name in SHARED}
     produced = {name: value for name, value in client.items() if name in PRODUCER}
     consumed = {name: value for name, value in client.items() if name in CONSUMER}
-    why = _refused(Producer, {**shared, **produced, "enable.idempotence": "true"}) or _refused(
-        Consumer, {**shared, **consumed, "group.id": "probe"}
-    )
-    return (None, why) if why else None
+    together = _refused(Producer, {**shared, **produced, "enable.idempotence": "true"})
+    together = together or _refused(Consumer, {**shared, **consumed, "group.id": "probe"})
+    if together is None:
+        return None
+    for name, value in client.items():
+        if alone := _refused(Producer, {name: value}):
+            return name, alone
+    return None, together
 
 
 def _refused(kind: type[Producer | Consumer], client: Mapping[str, str]) -> str | None:

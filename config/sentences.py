@@ -112,7 +112,8 @@ def shown(value: Any, location: Location) -> str | None:
     """Return `value` for a person, cut to one line; nothing that may be secret."""
     if value is None:
         return None
-    if location[-1] != "password_file" and any(map(_secret, location)):
+    path_of_secret = location[-1] == "password_file" and isinstance(value, str)
+    if not path_of_secret and any(map(_secret, location)):
         return "(not shown)"
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)

@@ -83,7 +83,12 @@ def refuse(why: str, *at: str | int) -> PydanticCustomError:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name most like `name`, or None when none is alike."""
+    """Return the known name most like `name`, or None when none is alike.
+
+    One or two letters are like too many names to guess.
+    """
+    if len(name) <= 2:  # noqa: PLR2004 -- as said
+        return None
     by_case = {other.lower(): other for other in known}
     found = difflib.get_close_matches(name.lower(), by_case, n=1, cutoff=0.6)
     return by_case[found[0]] if found else None

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 PREFIX: Final = "ROCSTREAM__"
-_LISTS_AND_TABLES: Final = {
-    ("kafka", "bootstrap_servers"),
-    ("kafka", "client"),
-    ("event", "labels"),
-}
+_TABLES: Final = {("kafka", "client"), ("event", "labels")}
 
 
 class Found(NamedTuple):
@@ -79,7 +75,7 @@ class _Source(EnvSettingsSource):
         try:
             return json.loads(value) if _is_json(value) else value
         except ValueError:
-            # A setting that is text: where JSON is meant, `read` has refused it.
+            # Where it must be JSON, `read` has refused it.
             return value
 
     def __call__(self) -> dict[str, Any]:
@@ -117,13 +113,13 @@ def _json_problem(name: str, value: str, path: tuple[str, ...]) -> str | None:
 
 
 def _takes_json(path: tuple[str, ...]) -> bool:
-    """Tell whether the setting at `path` is a table or a list."""
+    """Tell whether text that begins like JSON must be JSON: an IPv6 address may be a broker's."""
     model: Any = Settings
     for part in path[:-1]:
         model = submodel(model, part) or dict
     if model is dict:
         return False
-    return submodel(model, path[-1]) is not None or path in _LISTS_AND_TABLES
+    return submodel(model, path[-1]) is not None or path in _TABLES
 
 
 def _path(name: str) -> tuple[str, ...] | None:
