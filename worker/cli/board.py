@@ -1,0 +1,208 @@
+"""The live table of readings: a row per monitor and key, the last update of each and its trend."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from config import METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from config import Monitor
+
+SAMPLES: Final = 24
+"""Readings that a trend shows: one a second at the most, so that it spans what an eye remembers."""
+
+SAMPLE_SECONDS: Final = 1.0
+STEADY: Final = 0.02
+"""A reading that moved less than this over the trend counts as steady."""
+
+_BARS: Final = "▁▂▃▄▅▆▇█"
+# A useless classifier has an AUC of one half: below it there is little to see.
+_FLOORS: Final = {"auc": 0.5, "auc_low": 0.5, "auc_high": 0.5, "auc_strict": 0.5, "auch": 0.5}
+_TRENDS: Final = ("auc", "h")
+_SECOND: Final = 1_000
+_UNITS: Final = (("d", 86_400 * _SECOND), ("h", 3_600 * _SECOND), ("m", 60 * _SECOND))
+
+
+class Row:
+    """The last update of one monitor and key, and what came before it.
+
+    Parameters
+    ----------
+    metrics
+        Names whose trend is kept.
+    """
+
+    def __init__(self, metrics: Iterable[str]) -> None:
+        self.update: dict[str, Any] = {}
+        self.trends: dict[str, deque[float | None]] = {
+            name: deque(maxlen=SAMPLES) for name in metrics
+        }
+        self._sampled = 0.0
+
+    def take(self, update: dict[str, Any], now: float) -> None:
+        """Replace the last update; within a second only the newest joins the trend."""
+        self.update = update
+        renew = now - self._sampled < SAMPLE_SECONDS
+        if not renew:
+            self._sampled = now
+        for name, trend in self.trends.items():
+            if renew and trend:
+                trend.pop()
+            trend.append(update.get(name))
+
+
+class Board:
+    """All rows, and the table made of them.
+
+    Parameters
+    ----------
+    monitors
+        The job's monitors; their metrics are the columns.
+    """
+
+    def __init__(self, monitors: Sequence[Monitor]) -> None:
+        names = {name: None for monitor in monitors for name in monitor.metrics}
+        self._metrics = [name for name in METRICS if name in names]
+        self._several = len(monitors) > 1
+        self._rows: dict[tuple[str, str], Row] = {}
+        self.updates = 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def take(self, update: dict[str, Any]) -> None:
+        """Take one update in."""
+        place = (str(update.get("monitor")), str(update.get("key")))
+        row = self._rows.get(place)
+        if row is None:
+            row = self._rows[place] = Row(name for name in _TRENDS if name in self._metrics)
+        row.take(update, time.monotonic())
+        self.updates += 1
+
+    def table(self, status: str, *, rows: int | None = None) -> Table:
+        """Return the table as it stands.
+
+        Parameters
+        ----------
+        status
+            A line below the table.
+        rows
+            Rows that there is room for; the line says how many are left out. None: all.
+        """
+        now = time.time() * _SECOND
+        shown = sorted(self._rows)[:rows]
+        if len(shown) < len(self._rows):
+            left = f"{len(self._rows) - len(shown):,} more keys: --key names some; "
+            status = left + status
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=status, caption_justify="left")
+        if self._several:
+            table.add_column("monitor", no_wrap=True)
+        table.add_column("key", no_wrap=True, overflow="ellipsis")
+        for name in self._metrics:
+            table.add_column(name, justify="right", no_wrap=True)
+            if name in _TRENDS:
+                table.add_column("", no_wrap=True)
+        for name in ("seq", "events", "positives"):
+            table.add_column(name, justify="right", no_wrap=True)
+        table.add_column("full", justify="center", no_wrap=True)
+        table.add_column("age", justify="right", no_wrap=True)
+        table.add_column("note", no_wrap=True)
+        for place in shown:
+            table.add_row(*self._cells(place, self._rows[place], now))
+        return table
+
+    def _cells(self, place: tuple[str, str], row: Row, now: float) -> Iterable[Text]:
+        update = row.update
+        window = update.get("window") or {}
+        if self._several:
+            yield Text(place[0])
+        yield Text(place[1], style="bold")
+        for name in self._metrics:
+            moved = _moved(row.trends.get(name, ()))
+            style = "red" if moved < 0 else "green" if moved > 0 else ""
+            yield Text(figure(update.get(name)), style=f"bold {style}")
+            if name in _TRENDS:
+                arrow = "▼" if moved < 0 else "▲" if moved > 0 else " "
+                line = sparkline(row.trends[name], _FLOORS.get(name, 0.0))
+                yield Text.assemble((arrow, style), " ", (line.ljust(SAMPLES), style or "cyan"))
+        yield Text(count(update.get("seq")))
+        yield Text(count(window.get("events")))
+        yield Text(count(update.get("positives")))
+        yield _fullness(window)
+        yield Text(age(now - update.get("time", now)), style="dim")
+        yield Text(" ".join(filter(None, (update.get("note"), update.get("reason")))), "yellow")
+
+
+def line(update: dict[str, Any]) -> str:
+    """Return an update as one line of text, for pipes and files."""
+    window = update.get("window") or {}
+    metrics = [f"{name}={figure(update[name])}" for name in METRICS if name in update]
+    told = [
+        *(str(update.get("monitor")), str(update.get("key"))),
+        f"seq={count(update.get('seq')).replace(',', '')}",
+        *metrics,
+        f"events={window.get('events')}",
+        f"positives={update.get('positives')}",
+        "full" if window.get("full") else "filling",
+        *(f"{name}={update[name]}" for name in ("reason", "note") if update.get(name)),
+    ]
+    return " ".join(told)
+
+
+def figure(value: object) -> str:
+    """Return a metric with four decimals; what is not defined as a dash."""
+    return f"{value:.4f}" if isinstance(value, int | float) else "-"
+
+
+def count(value: object) -> str:
+    """Return a count with separators; what is not known as a dash."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.1f}" if isinstance(value, float) else "-"
+
+
+def age(milliseconds: float) -> str:
+    """Return a span as people say it: 0.3s, 12s, 5m, 3h, 2d."""
+    for unit, length in _UNITS:
+        if milliseconds >= length:
+            return f"{milliseconds / length:.0f}{unit}"
+    seconds = max(milliseconds, 0.0) / _SECOND
+    return f"{seconds:.1f}s" if seconds < 10 else f"{seconds:.0f}s"  # noqa: PLR2004 - two digits
+
+
+def sparkline(values: Iterable[float | None], floor: float) -> str:
+    """Return a bar per value between `floor` and 1; a blank for one that is not defined."""
+    bars = []
+    for value in values:
+        if value is None:
+            bars.append(" ")
+            continue
+        share = (value - floor) / (1.0 - floor)
+        bars.append(_BARS[min(max(int(share * len(_BARS)), 0), len(_BARS) - 1)])
+    return "".join(bars)
+
+
+def _moved(trend: Iterable[float | None]) -> int:
+    """Return 1 for a rise over the trend, -1 for a fall, 0 for neither."""
+    values = [value for value in trend if value is not None]
+    if not values or abs(values[-1] - values[0]) < STEADY:
+        return 0
+    return 1 if values[-1] > values[0] else -1
+
+
+def _fullness(window: dict[str, Any]) -> Text:
+    if window.get("full"):
+        return Text("✓", style="green")
+    events, size = window.get("events"), window.get("size")
+    if isinstance(events, int | float) and isinstance(size, int) and size:
+        return Text(f"{events / size:.0%}", style="dim")
+    return Text("-")

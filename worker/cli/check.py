@@ -1,0 +1,135 @@
+"""``rocstream check``: what would keep a job from working, each with its cure, before it starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import typer
+from rich.text import Text
+
+from worker import admin
+from worker.cli import options
+from worker.cli.sample import sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from config import Settings
+    from worker.admin import Cluster, Plan, Topic
+
+WAIT_SECONDS: Final = 5.0
+KEYS_SHOWN: Final = 3
+
+
+class Finding(NamedTuple):
+    """One line of the checklist; a warning does not fail it."""
+
+    mark: str
+    sentence: str
+
+
+GOOD, BAD, NOTE = "✓", "✗", "!"
+_STYLES: Final = {GOOD: "green", BAD: "bold red", NOTE: "yellow"}
+
+
+def check(config: options.ConfigFile = None) -> None:
+    """Look at settings, broker, topics, permissions and a sample of the events; change nothing.
+
+    Everything that is wrong is named with its cure. Exit code 0: all is well (there may be notes);
+    1: something at the broker is wrong; 2: the settings are.
+
+    Example: `rocstream check -c rocstream.toml && rocstream worker -c rocstream.toml`
+    """
+    settings = options.settings(config)
+    console = options.stdout()
+    failed = 0
+    for finding in findings(settings):
+        failed += finding.mark == BAD
+        console.print(Text.assemble((finding.mark, _STYLES[finding.mark]), " ", finding.sentence))
+    if failed:
+        raise typer.Exit(1)
+
+
+def findings(settings: Settings) -> Iterator[Finding]:
+    """Yield the checklist line by line; later ones only where earlier ones let them be asked."""
+    names = ", ".join(monitor.name for monitor in settings.monitors)
+    yield Finding(GOOD, f"the settings are right (monitors: {names})")
+    cluster = admin.Cluster(settings)
+    try:
+        cluster.wait(WAIT_SECONDS)
+    except admin.BrokerAwayError as error:
+        yield Finding(BAD, str(error))
+        return
+    yield Finding(GOOD, f"the broker answers at {cluster.servers}")
+    plans = admin.plans(settings, cluster.partitions().get(settings.topics.events))
+    topics = cluster.topics(plan.name for plan in plans)
+    for plan in plans:
+        yield from _topic(plan, topics.get(plan.name))
+        if plan.name in topics:
+            yield from _permissions(plan, cluster)
+    if settings.topics.events in topics:
+        yield from _events(settings, topics)
+
+
+def _topic(plan: Plan, topic: Topic | None) -> Iterator[Finding]:
+    if topic is None:
+        yield Finding(
+            BAD,
+            f"the topic {plan.name} ({plan.setting}) does not exist: make it with `rocstream "
+            "topics create`, or correct the name",
+        )
+        return
+    wrong = [Finding(BAD, sentence) for sentence in admin.faults(plan, topic)]
+    yield from wrong
+    if not wrong:
+        copies = "1 copy" if topic.replication == 1 else f"{topic.replication} copies"
+        parts = "1 partition" if topic.partitions == 1 else f"{topic.partitions} partitions"
+        yield Finding(
+            GOOD, f"the topic {topic.name} ({plan.setting}) is there: {parts}, {copies} of each"
+        )
+        if differing := admin.differences(plan, topic):
+            yield Finding(NOTE, f"the topic {topic.name} has {', '.join(differing)}")
+
+
+def _permissions(plan: Plan, cluster: Cluster) -> Iterator[Finding]:
+    allowed = cluster.may(plan.name)
+    if allowed is None:
+        return
+    for operation in plan.operations:
+        if operation not in allowed and "ALL" not in allowed:
+            yield Finding(
+                BAD,
+                f"the user may not {operation.lower()} the topic {plan.name} ({plan.setting}): "
+                f"grant {operation} on it",
+            )
+
+
+def _events(settings: Settings, topics: Mapping[str, Topic]) -> Iterator[Finding]:
+    topic = topics[settings.topics.events]
+    seen = sample(settings, topic.partitions)
+    if not seen.records:
+        yield Finding(NOTE, f"the topic {topic.name} holds no events yet: nothing to sample")
+        return
+    if seen.scattered:
+        shown = ", ".join(
+            f"{key!r} in {' and '.join(map(str, sorted(partitions)))}"
+            for key, partitions in sorted(seen.scattered.items())[:KEYS_SHOWN]
+        )
+        yield Finding(
+            BAD,
+            f"{len(seen.scattered):,} of {seen.keys:,} sampled keys stand in several partitions of "
+            f"{topic.name} ({shown}), each with windows of its own: let the producers place "
+            "records by the key (murmur2), all with the same number of partitions",
+        )
+    else:
+        yield Finding(
+            GOOD,
+            f"each of {seen.keys:,} keys in {seen.records:,} sampled records has one partition",
+        )
+    if seen.rejected:
+        first = seen.first_rejection
+        yield Finding(
+            NOTE,
+            f"{seen.rejected:,} of {seen.records:,} sampled records would go to "
+            f"{settings.topics.rejected}, the first because {first}",
+        )

@@ -1,0 +1,139 @@
+"""The commands put together: how they begin, and how errors end them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+from config.errors import RocstreamError
+from worker.cli import topics
+from worker.cli.check import check
+from worker.cli.demo import demo
+from worker.cli.schema import schema
+from worker.cli.send import send
+from worker.cli.tail import tail
+from worker.cli.worker import worker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+# What the parser raises for a wrong option, a missing argument or an unknown command.
+UsageError: Final[Any] = typer.BadParameter.__bases__[0]
+
+INTERRUPTED: Final = 130
+_WRONG_USE: Final = 2
+
+
+class ClosedPipe(Exception):  # noqa: N818 - who read our output wants no more of it: no error
+    """Standard output was closed by its reader."""
+
+
+class Commands(TyperGroup):
+    """The commands; tells a closed pipe apart before the parser makes a failure of it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command asked for."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ClosedPipe from error
+
+
+app = typer.Typer(
+    name="rocstream",
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def rocstream(
+    *,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="With an error, show the traceback too.")
+    ] = False,
+) -> None:
+    """Watch classifiers on a stream: exact windowed AUC and H-measure per key, exactly once.
+
+    Start with `rocstream demo`. With settings of your own: `topics create`, then `check`, then
+    `worker`, and `tail` to see the readings.
+
+    Exit codes: 0 done, 1 failed while running, 2 wrong use or settings, 3 a person must decide.
+    """
+    # `main` has read the option already, wherever it stood.
+    del debug
+
+
+app.command("demo")(demo)
+app.command("worker")(worker)
+app.command("check")(check)
+app.add_typer(topics.app, name="topics")
+app.command("send")(send)
+app.command("tail")(tail)
+app.command("schema")(schema)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code.
+
+    Parameters
+    ----------
+    arguments
+        What follows the program's name; None takes it from `sys.argv`.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    code = run([argument for argument in given if argument != "--debug"], debug=debug)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes once more at its end and would complain there.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def run(arguments: list[str], *, debug: bool = False) -> int:
+    """Run one command; return its exit code, an error told on stderr."""
+    try:
+        code = app(arguments, prog_name="rocstream", standalone_mode=False)
+    except UsageError as error:
+        if debug:
+            raise
+        return _wrong_use(error)
+    except RocstreamError as error:
+        if debug:
+            raise
+        _say(str(error))
+        return error.exit_code
+    except typer.Abort:
+        return INTERRUPTED
+    except ClosedPipe:
+        return 0
+    except Exception as error:
+        if debug:
+            raise
+        _say(f"{type(error).__name__}: {error} (a fault of rocstream; --debug shows where)")
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _wrong_use(error: Any) -> int:
+    if error.ctx is not None and type(error).__name__ == "NoArgsIsHelpError":
+        return _WRONG_USE
+    command = "rocstream" if error.ctx is None else error.ctx.command_path
+    message = " ".join(error.format_message().split()).rstrip(".")
+    _say(f"{message} (see `{command} --help`)")
+    return _WRONG_USE
+
+
+def _say(sentence: str) -> None:
+    typer.echo(f"rocstream: {sentence}", err=True)

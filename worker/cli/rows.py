@@ -1,0 +1,264 @@
+"""Lines of JSON and rows of CSV as records to send, or as reasons why they cannot be sent."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+
+from config import Own
+from config.errors import SettingsError
+from config.paths import parse, render
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from config import EventSettings
+
+KEY_BYTES: Final = 1_024
+
+_INTEGER: Final = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
+_BOM: Final = b"\xef\xbb\xbf"
+_SHOWN: Final = 40
+_MISSING: Final = object()
+
+
+class Event(NamedTuple):
+    """One record to send."""
+
+    key: bytes
+    value: bytes
+
+
+class Bad(NamedTuple):
+    """A line that cannot be sent; `line` counts from 1."""
+
+    line: int
+    why: str
+
+
+class Keys(NamedTuple):
+    """Where the records' keys come from: one for all, or a field of each line."""
+
+    fixed: bytes | None
+    field: tuple[str, ...]
+
+
+def keys(event: EventSettings, key: str | None, field: str | None) -> Keys:
+    """Return where keys come from, by the settings and the options `--key` and `--key-field`.
+
+    Raises
+    ------
+    SettingsError
+        When the options contradict each other or the settings.
+    """
+    if not isinstance(event.key, Own):
+        if key is not None or field is not None:
+            raise SettingsError(
+                f'event.key = "{render(event.key)}" takes the key from each line: leave --key and '
+                '--key-field out, or set event.key = "$key"'
+            )
+        return Keys(None, event.key)
+    if key is not None and field is not None:
+        raise SettingsError("--key and --key-field exclude each other: give one")
+    if key is None:
+        try:
+            path = parse(field or "key")
+        except ValueError as error:
+            raise SettingsError(f'--key-field "{field}": {error}') from error
+        if isinstance(path, Own):
+            raise SettingsError(f'--key-field "{field}": name a field of the lines')
+        return Keys(None, path)
+    raw = key.encode()
+    if not 1 <= len(raw) <= KEY_BYTES:
+        raise SettingsError(f"--key has {len(raw)} bytes: a key has 1 to {KEY_BYTES:,}")
+    return Keys(raw, ())
+
+
+def from_json(file: IO[bytes], keys: Keys) -> Iterator[Event | Bad]:
+    """Yield a record per line that is a JSON object, its bytes as they stand."""
+    for number, line in enumerate(file, start=1):
+        text = line.strip().removeprefix(_BOM)
+        if not text:
+            continue
+        try:
+            document = orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            yield Bad(number, f"not JSON: {error}")
+            continue
+        if type(document) is not dict:
+            yield Bad(number, "not a JSON object")
+            continue
+        key = keys.fixed or _key(_find(document, keys.field), keys.field)
+        yield Bad(number, key) if isinstance(key, str) else Event(key, text)
+
+
+def from_csv(file: IO[bytes], name: str, event: EventSettings, keys: Keys) -> Iterator[Event | Bad]:
+    """Yield a record per row: the columns that the settings name become the event's fields.
+
+    Keys stay text, so that 007 stays 007; scores, times and weights are numbers; an empty label
+    is one that is not known yet.
+
+    Raises
+    ------
+    SettingsError
+        When the first line lacks a column that the settings name.
+    """
+    with io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+        rows = csv.reader(text, strict=True)
+        header = _header(rows, name)
+        columns = _columns(header, name, event, keys)
+        key_column = None if keys.fixed else header.index(_column(header, keys.field))
+        for row, why in _rows(rows):
+            if row is None:
+                yield Bad(rows.line_num, why)
+                continue
+            if not row:
+                continue
+            if len(row) != len(header):
+                yield Bad(rows.line_num, f"{len(row)} cells under {len(header)} columns")
+                continue
+            key = keys.fixed if key_column is None else _key(row[key_column], keys.field)
+            built = _event(row, columns, event, None if event.key is Own.KEY else keys.field, key)
+            yield Bad(rows.line_num, built) if isinstance(built, str) else built
+
+
+def _rows(rows: Any) -> Iterator[tuple[list[str] | None, str]]:
+    while True:
+        try:
+            yield next(rows), ""
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield None, f"not CSV: {error}"
+
+
+def _header(rows: Any, name: str) -> list[str]:
+    try:
+        header = [column.strip() for column in next(rows)]
+    except StopIteration:
+        raise SettingsError(f"{name} is empty: its first line names the columns") from None
+    if len(set(header)) < len(header):
+        twice = next(column for column in header if header.count(column) > 1)
+        raise SettingsError(f'{name} has two columns "{twice}": rename one')
+    return header
+
+
+class _Column(NamedTuple):
+    number: int
+    name: str
+    path: tuple[str, ...]
+    may_be_empty: bool
+
+
+def _columns(header: list[str], name: str, event: EventSettings, keys: Keys) -> tuple[_Column, ...]:
+    """Return the columns that become fields of the event; the others are left out."""
+    # No label yet, and the weight 1, are written as an empty cell.
+    wanted = [
+        ("event.score", event.score, False),
+        ("event.label", event.label, True),
+        ("event.time", event.time if isinstance(event.time, tuple) else (), False),
+        ("event.weight", event.weight or (), True),
+    ]
+    if not keys.fixed and _column(header, keys.field) not in header:
+        raise SettingsError(
+            f'{name} has no column "{".".join(keys.field)}" for the key: it has '
+            f"{', '.join(header)}; name another with --key-field, or give all one with --key"
+        )
+    found = []
+    for setting, path, may_be_empty in wanted:
+        if not path:
+            continue
+        column = _column(header, path)
+        if column not in header:
+            raise SettingsError(
+                f'{name} has no column "{column}" ({setting}): it has {", ".join(header)}'
+            )
+        found.append(_Column(header.index(column), column, path, may_be_empty))
+    return tuple(found)
+
+
+def _column(header: list[str], path: tuple[str, ...]) -> str:
+    """Return the column of a path: named as the settings write it, or by its parts with dots."""
+    plain = ".".join(path)
+    return plain if plain in header else render(path)
+
+
+def _event(
+    row: list[str],
+    columns: tuple[_Column, ...],
+    event: EventSettings,
+    key_path: tuple[str, ...] | None,
+    key: bytes | str | None,
+) -> Event | str:
+    if not isinstance(key, bytes):
+        return str(key)
+    document: dict[str, Any] = {}
+    if key_path:
+        _put(document, key_path, key.decode())
+    for column in columns:
+        cell = row[column.number]
+        if column.may_be_empty and not cell.strip():
+            continue
+        try:
+            is_label = column.path == event.label
+            _put(document, column.path, _label(cell, event) if is_label else _number(cell))
+        except ValueError:
+            shown = cell if len(cell) <= _SHOWN else cell[:_SHOWN] + "..."
+            return f'the column "{column.name}" has {shown!r}, which is no number'
+    return Event(key, orjson.dumps(document))
+
+
+def _number(cell: str) -> int | float:
+    if _INTEGER.fullmatch(cell):
+        return int(cell)
+    number = float(cell)
+    # Python takes 1_000 for a number; in a file it is a mistake.
+    if not math.isfinite(number) or "_" in cell:
+        raise ValueError(cell)
+    return number
+
+
+def _label(cell: str, event: EventSettings) -> int | float | str:
+    # Whether a label means a class is the worker's to judge, which keeps what it refuses.
+    if cell in event.labels:
+        return cell
+    try:
+        return _number(cell)
+    except ValueError:
+        return cell
+
+
+def _find(document: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        if type(document) is not dict or name not in document:
+            return _MISSING
+        document = document[name]
+    return document
+
+
+def _put(document: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    for name in path[:-1]:
+        document = document.setdefault(name, {})
+    document[path[-1]] = value
+
+
+def _key(value: Any, field: tuple[str, ...]) -> bytes | str:
+    """Return the bytes of a key, or as text why it is none."""
+    name = ".".join(field)
+    if value is _MISSING:
+        return f'there is no field "{name}" for the key: give --key or --key-field'
+    if type(value) is int:
+        value = str(value)
+    if type(value) is not str:
+        return (
+            f'the key "{name}" is {orjson.dumps(value).decode()[:_SHOWN]}, neither text nor integer'
+        )
+    raw = value.encode()
+    if not 1 <= len(raw) <= KEY_BYTES:
+        return f'the key "{name}" has {len(raw)} bytes: it must have 1 to {KEY_BYTES:,}'
+    return raw

@@ -1,0 +1,91 @@
+"""``rocstream topics create``: every topic the job needs, with the settings it needs them with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from config.errors import RocstreamError
+from worker import admin
+from worker.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from worker.admin import Plan, Topic
+
+app = typer.Typer(no_args_is_help=True, help="The topics of a job.")
+
+
+@app.callback()
+def topics() -> None:
+    """Make the topics that a job needs."""
+
+
+@app.command()
+def create(
+    config: options.ConfigFile = None,
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be made; make nothing.")
+    ] = False,
+) -> None:
+    """Make all topics of the job: events, updates, rejected, and the changelog of its state.
+
+    Topics that exist are compared with what the job needs and never changed. The changelog gets
+    as many partitions as the events topic has; the others get `topics.partitions`, and all
+    `topics.replication`.
+
+    Example: `rocstream topics create -c rocstream.toml --dry-run`
+    """
+    settings = options.settings(config)
+    cluster = admin.Cluster(settings)
+    cluster.wait(seconds=10)
+    wanted = admin.plans(settings, cluster.partitions().get(settings.topics.events))
+    there = cluster.topics(plan.name for plan in wanted)
+    cluster.create([plan for plan in wanted if plan.name not in there], dry_run=dry_run)
+
+    console = options.stdout()
+    console.print(_table(wanted, there, "to be made" if dry_run else "made"))
+    wrong = [sentence for plan in wanted for sentence in admin.faults(plan, there.get(plan.name))]
+    if wrong:
+        raise RocstreamError("; ".join(wrong))
+    if dry_run:
+        console.print("Nothing was made: --dry-run.")
+
+
+def _table(wanted: tuple[Plan, ...], there: Mapping[str, Topic], made: str) -> Table:
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    table.add_column("topic", overflow="fold")
+    table.add_column("from", style="dim")
+    table.add_column("partitions", justify="right")
+    table.add_column("replication", justify="right")
+    table.add_column("state")
+    table.add_column("settings", overflow="fold")
+    for plan in wanted:
+        topic = there.get(plan.name)
+        if topic is None:
+            replication = "default" if plan.replication < 0 else str(plan.replication)
+            settings = "\n".join(f"{name} = {value}" for name, value in plan.settings.items())
+            table.add_row(
+                plan.name,
+                plan.setting,
+                str(plan.partitions),
+                replication,
+                f"[green]{made}[/]",
+                settings,
+            )
+            continue
+        fault = any(admin.faults(plan, topic))
+        table.add_row(
+            topic.name,
+            plan.setting,
+            str(topic.partitions),
+            str(topic.replication),
+            "[red]there, wrong[/]" if fault else "there",
+            "\n".join(admin.differences(plan, topic)),
+        )
+    return table
