@@ -1,0 +1,207 @@
+"""What stands in the log, line by line."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import structlog
+from confluent_kafka import Producer
+from pydantic import SecretStr
+
+import config
+from config import log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Terminal(io.StringIO):
+    """A stream that a person looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    level, handlers = root.level, [*root.handlers]
+    yield
+    logging.captureWarnings(capture=False)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+def lines(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def configure(stream: io.StringIO, **settings: Any) -> Any:
+    secrets = [SecretStr("hunter2"), SecretStr("hunter2 and more"), None, SecretStr("")]
+    log.configure(config.LogSettings(**settings), stream, secrets=secrets)
+    return structlog.get_logger("worker.test")
+
+
+def test_a_thing_that_happened_is_one_line_of_json() -> None:
+    stream = io.StringIO()
+    configure(stream).info("task_opened", topic="events", partition=3, key="a\nb")
+    (line,) = lines(stream)
+    assert list(line)[:4] == ["time", "level", "logger", "event"]
+    assert line.pop("time").endswith("Z")
+    assert line == {
+        "level": "info",
+        "logger": "worker.test",
+        "event": "task_opened",
+        "topic": "events",
+        "partition": 3,
+        "key": "a\nb",
+    }
+
+
+def test_auto_is_text_on_a_terminal_and_json_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    terminal, file = Terminal(), io.StringIO()
+    configure(terminal).info("started")
+    configure(file).info("started")
+    assert "\x1b[" in terminal.getvalue()
+    assert [line["event"] for line in lines(file)] == ["started"]
+
+
+def test_text_has_no_colour_off_a_terminal_or_when_unwanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file, terminal = io.StringIO(), Terminal()
+    configure(file, format="text").info("started", partition=1)
+    monkeypatch.setenv("NO_COLOR", "1")
+    configure(terminal, format="text").info("started", partition=1)
+    for stream in (file, terminal):
+        assert "\x1b" not in stream.getvalue()
+        assert "started" in stream.getvalue()
+        assert "partition=1" in stream.getvalue()
+
+
+def test_a_value_cannot_break_a_line_of_text() -> None:
+    stream = io.StringIO()
+    configure(stream, format="text").info("odd\r\nkey", key="a\nb\x1b[31m\u2028")
+    assert len(stream.getvalue().splitlines()) == 1
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_below_the_level_nothing_is_written() -> None:
+    stream = io.StringIO()
+    logger = configure(stream, level="warning")
+    logger.info("quiet")
+    logger.warning("loud")
+    assert [line["event"] for line in lines(stream)] == ["loud"]
+
+
+def test_configured_twice_a_line_is_written_once() -> None:
+    first, second = io.StringIO(), io.StringIO()
+    configure(first)
+    configure(second).info("once")
+    assert first.getvalue() == ""
+    assert len(lines(second)) == 1
+
+
+@pytest.mark.parametrize("name", ["faust.worker", "mode", "aiokafka.consumer", log.LIBRDKAFKA])
+def test_other_libraries_go_the_same_way(name: str) -> None:
+    stream, own = io.StringIO(), io.StringIO()
+    logging.getLogger(name.partition(".")[0]).addHandler(logging.StreamHandler(own))
+    configure(stream)
+    logging.getLogger(name).warning("%s happened\nhere", "it")
+    (line,) = lines(stream)
+    assert (line["level"], line["logger"]) == ("warning", name)
+    assert line["event"] == "it happened\nhere"
+    assert own.getvalue() == ""
+
+
+def test_fausts_own_talk_is_heard_only_when_debugging() -> None:
+    quiet, full = io.StringIO(), io.StringIO()
+    configure(quiet)
+    logging.getLogger("faust").info("hello")
+    configure(full, level="debug")
+    logging.getLogger("faust").info("hello")
+    assert quiet.getvalue() == ""
+    assert len(lines(full)) == 1
+
+
+def test_librdkafka_speaks_through_its_logger() -> None:
+    stream = io.StringIO()
+    configure(stream)
+    # A setting of consumers: librdkafka warns of it at once, and hands its log over in poll.
+    settings = {"fetch.min.bytes": 2, "log.queue": True}
+    producer = Producer(settings, logger=logging.getLogger(log.LIBRDKAFKA))
+    producer.poll(0)
+    assert any("fetch.min.bytes" in line["event"] for line in lines(stream))
+
+
+def test_warnings_are_lines_too() -> None:
+    stream = io.StringIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        configure(stream)
+        warnings.warn("old", stacklevel=1)
+        logging.captureWarnings(capture=False)
+    assert "UserWarning: old" in lines(stream)[0]["event"]
+
+
+@pytest.mark.parametrize("kind", ["json", "text"])
+def test_an_exception_is_told_with_its_traceback(kind: str) -> None:
+    stream = io.StringIO()
+    logger = configure(stream, format=kind)
+    try:
+        {}["hunter2"]
+    except KeyError:
+        logger.exception("failed")
+    assert "Traceback" in stream.getvalue()
+    assert "KeyError" in stream.getvalue()
+    assert "hunter2" not in stream.getvalue()
+    if kind == "json":
+        assert len(lines(stream)) == 1
+
+
+@pytest.mark.parametrize("kind", ["json", "text"])
+def test_no_line_shows_a_secret(kind: str) -> None:
+    stream = io.StringIO()
+    logger = configure(stream, format=kind)
+    logger.info("login with hunter2 and more", user=("x", {"hunter2"}), other=SecretStr("other"))
+    logger.info("client", config={"sasl.password": "other", "bytes": b"hunter2"})
+    logger.info(
+        "client", **dict.fromkeys(("sasl_password", "api_token"), "other"), secret=["other"]
+    )
+    logging.getLogger("aiokafka").warning("using %s", {"sasl_plain_password": "other"})
+    logging.getLogger("aiokafka").warning("password = other, ssl.key.password: 'ot her'")
+    written = stream.getvalue()
+    assert "hunter2" not in written
+    assert "other" not in written.replace("other=", "").replace('"other":', "")
+    assert "ot her" not in written
+    assert "and more" not in written
+    assert "sasl.password" in written
+
+
+def test_a_key_is_no_secret() -> None:
+    stream = io.StringIO()
+    configure(stream).info("slid", key="fraud-v3", passed=3, tokens=4)
+    (line,) = lines(stream)
+    assert (line["key"], line["passed"], line["tokens"]) == ("fraud-v3", 3, 4)
+
+
+def test_what_is_no_json_is_written_as_it_prints() -> None:
+    stream = io.StringIO()
+    configure(stream).info("odd", key=b"\xff", path={1: object}, size=2**70)
+    (line,) = lines(stream)
+    assert (line["key"], line["size"]) == ("b'\\xff'", 2**70)
+
+
+def test_stderr_of_the_moment_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
+    log.configure(config.LogSettings())
+    structlog.get_logger().info("started")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert json.loads(err)["event"] == "started"
