@@ -59,17 +59,11 @@ def run(settings: Settings, *, accept_gap: bool = False) -> None:
     asyncio.run(_run(settings, accept_gap=accept_gap))
 
 
-def build(settings: Settings, job: Job, *, partitions: int) -> JobApp:
-    """Return the Faust app of a job: one agent, one changelog-backed table, our transport.
-
-    Parameters
-    ----------
-    settings, job
-        What the app works for.
-    partitions
-        Partitions of the events topic, and of the changelog.
-    """
+def build(job: Job) -> JobApp:
+    """Return the Faust app of a job: one agent, one changelog-backed table, our transport."""
+    settings = job.settings
     kafka = settings.kafka
+    partitions = job.layout.partitions
     app = JobApp(
         kafka.group,
         broker=[URL(f"rocstream://{server}") for server in kafka.bootstrap_servers],
@@ -106,7 +100,7 @@ def build(settings: Settings, job: Job, *, partitions: int) -> JobApp:
         key_type=bytes,
         value_type=bytes,
         partitions=partitions,
-        changelog_topic=app.topic(job.changelog, **raw),
+        changelog_topic=app.topic(job.layout.changelog, **raw),
     )
     job.attach(app, table)
 
@@ -137,8 +131,8 @@ async def _run(settings: Settings, *, accept_gap: bool) -> None:
 async def _work(
     settings: Settings, layout: Layout, stop: asyncio.Event, *, accept_gap: bool
 ) -> None:
-    job = Job(settings, layout.changelog, layout.events_id, accept_gap=accept_gap)
-    app = build(settings, job, partitions=layout.partitions)
+    job = Job(settings, layout, accept_gap=accept_gap)
+    app = build(job)
     asked = asyncio.create_task(stop.wait())
     starting = asyncio.create_task(app.start())
     crashed = asyncio.create_task(app.wait_for_crash())

@@ -23,9 +23,9 @@ metrics = ["auc", "h"]
 def new_job(kafka: Any, tmp_path: Path) -> Callable[..., Job]:
     """Make jobs with topics of their own: `new_job(text, partitions=3)`."""
 
-    def make(text: str = MONITOR, partitions: int = 3) -> Job:
+    def make(text: str = MONITOR, partitions: int = 3, *, rejected_bytes: int | None = None) -> Job:
         job = Job(kafka.bootstrap_servers, tmp_path, text, partitions)
-        job.create_topics()
+        job.create_topics(rejected_bytes=rejected_bytes)
         return job
 
     return make

@@ -117,8 +117,12 @@ def test_200_000_events_and_five_kills_give_every_update_once(
 def test_readings_are_those_of_scikit_learn_and_hmeasure(new_job: Callable[..., Job]) -> None:
     job = new_job()
     events = tied_events(4_000, keys=3, seed=11)
+    # hmeasure takes scores from 0 to 1, and asks for the severities Beta(2, 2) by their ratio.
     expected = expected_updates(
-        events, lambda scores, labels: h_score(labels, scores, severity_ratio=1)
+        events,
+        lambda scores, labels: h_score(
+            labels, (scores - scores.min()) / (np.ptp(scores) or 1), severity_ratio=1
+        ),
     )
     job.produce(events)
     with job.worker():

@@ -65,8 +65,18 @@ format = "json"
         self.folder = folder
         self._workers = 0
 
-    def create_topics(self) -> None:
-        Cluster(self.settings).create(plans(self.settings))
+    def create_topics(self, *, rejected_bytes: int | None = None) -> None:
+        """Create what the job needs; the rejected topic may take small messages only."""
+        wanted = plans(self.settings)
+        if rejected_bytes is not None:
+            small = {"max.message.bytes": str(rejected_bytes)}
+            wanted = tuple(
+                plan._replace(settings={**plan.settings, **small})
+                if plan.name == self.settings.topics.rejected
+                else plan
+                for plan in wanted
+            )
+        Cluster(self.settings).create(wanted)
 
     def produce(self, events: Iterable[tuple[bytes | None, bytes | None]], **options: Any) -> None:
         """Publish keyed values in order, keys to the partitions where keyed producers put them."""
@@ -76,6 +86,8 @@ format = "json"
                 "partitioner": "murmur2_random",
                 "linger.ms": 5,
                 "message.max.bytes": 2_000_000,
+                # Without it a retry may change the order.
+                "enable.idempotence": True,
                 **options,
             }
         )

@@ -11,6 +11,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from config.errors import RocstreamError
+from config.log import LIBRDKAFKA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -72,7 +73,7 @@ class Reader:
             "fetch.wait.max.ms": 10,
             "queued.max.messages.kbytes": 65_536,
             "check.crcs": True,
-            "logger": logging.getLogger("librdkafka"),
+            "logger": logging.getLogger(LIBRDKAFKA),
         }
 
     def read(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from config import Settings
     from worker.pages import Cursor
+    from worker.transport.layout import Layout
     from worker.transport.tables import TableManager, WindowTable
 
 log = structlog.get_logger(__name__)
@@ -70,25 +71,20 @@ class Job:
     ----------
     settings
         The job's settings.
-    changelog
-        Name of the changelog topic.
-    topic_id
-        Id of the events topic; "" where the broker has none.
+    layout
+        What it finds at the broker.
     accept_gap
         Whether windows may restart empty where the log no longer reaches back to the cursor.
     """
 
-    def __init__(
-        self, settings: Settings, changelog: str, topic_id: str, *, accept_gap: bool
-    ) -> None:
+    def __init__(self, settings: Settings, layout: Layout, *, accept_gap: bool) -> None:
         self.settings = settings
-        self.changelog = changelog
+        self.layout = layout
         self.tasks: dict[int, Task] = {}
         self.revoking = False
         self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._app: JobApp | None = None
         self._table: WindowTable | None = None
-        self._topic_id = topic_id
         self._accept_gap = accept_gap
         self._opening: list[TaskProducer] = []
         self._cancel_read = Event()
@@ -221,7 +217,7 @@ class Job:
         topics = self.settings.topics
         return TaskProducer(
             librdkafka(self.settings, "producer"),
-            Topics(topics.updates, topics.rejected, self.changelog),
+            Topics(topics.updates, topics.rejected, self.layout.changelog),
             partition,
             self.settings.kafka.group,
         )
@@ -229,7 +225,9 @@ class Job:
     def _read(self, partitions: list[int], cancelled: Event) -> Restored:
         reader = Reader(librdkafka(self.settings, "consumer"), self.settings.kafka.group)
         try:
-            return reader.read(self.changelog, self.settings.topics.events, partitions, cancelled)
+            return reader.read(
+                self.layout.changelog, self.settings.topics.events, partitions, cancelled
+            )
         except Cancelled as error:
             raise RestoreError("reading the state was given up") from error
 
@@ -246,7 +244,11 @@ class Job:
         tasks = []
         for partition in partitions:
             pipeline = Pipeline(
-                self.settings, self.settings.topics.events, partition, topic_id=self._topic_id
+                self.settings,
+                self.settings.topics.events,
+                partition,
+                topic_id=self.layout.events_id,
+                rejection_bytes=self.layout.rejection_bytes,
             )
             had_state = pipeline.restore(restored.records[partition])
             kept = had_state and self._reaches_back(pipeline.cursor, restored.inputs[partition])
@@ -280,10 +282,11 @@ class Job:
             When it does not, and gaps are not accepted.
         """
         topic = self.settings.topics.events
-        if cursor.topic_id and self._topic_id and cursor.topic_id != self._topic_id:
+        found = self.layout.events_id
+        if cursor.topic_id and found and cursor.topic_id != found:
             problem = (
                 f"the topic {topic} is not the one that the state was made from: its id was "
-                f"{cursor.topic_id} and is {self._topic_id}, so it was deleted and made again"
+                f"{cursor.topic_id} and is {found}, so it was deleted and made again"
             )
         elif cursor.offset < extent.start:
             problem = (

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaException, TopicCollection
 
 from config.errors import SettingsError
 from worker.admin import CALL_SECONDS, Cluster, plans
+from worker.pipeline import REJECTION_BYTES
 
 if TYPE_CHECKING:
     from threading import Event
@@ -19,11 +20,24 @@ log = structlog.get_logger(__name__)
 
 
 class Layout(NamedTuple):
-    """The job's ground: number of tasks, id of the events topic, name of the changelog."""
+    """The job's ground.
+
+    Attributes
+    ----------
+    partitions
+        Of the events topic and the changelog: the number of tasks.
+    events_id
+        Id of the events topic, "" where the broker gives none.
+    changelog
+        Name of the changelog topic.
+    rejection_bytes
+        What a dead letter may take: a record that the rejected topic refused would stop the job.
+    """
 
     partitions: int
     events_id: str
     changelog: str
+    rejection_bytes: int
 
 
 def survey(settings: Settings, stop: Event) -> Layout | None:
@@ -57,7 +71,12 @@ def survey(settings: Settings, stop: Event) -> Layout | None:
             f"has {counts[changelog]}: they must be equal, and a job cannot change its number of "
             "tasks, so take a new kafka.group"
         )
-    return Layout(counts[events], _topic_id(cluster, events), changelog)
+    return Layout(
+        counts[events],
+        _topic_id(cluster, events),
+        changelog,
+        _rejection_bytes(cluster, settings.topics.rejected),
+    )
 
 
 def _wait(cluster: Cluster, stop: Event) -> bool:
@@ -69,6 +88,11 @@ def _wait(cluster: Cluster, stop: Event) -> bool:
             log.info("the broker answers")
             return True
     return False
+
+
+def _rejection_bytes(cluster: Cluster, topic: str) -> int:
+    told = cluster.topics([topic])[topic].settings.get("max.message.bytes")
+    return min(REJECTION_BYTES, int(told)) if told else REJECTION_BYTES
 
 
 def _topic_id(cluster: Cluster, topic: str) -> str:

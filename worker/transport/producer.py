@@ -15,6 +15,7 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from config.errors import RocstreamError
+from config.log import LIBRDKAFKA
 from worker.pages import CURSOR_KEY, pack_cursor
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class TaskProducer:
             "partitioner": "murmur2_random",
             "transactional.id": self._transactional_id,
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
-            "logger": logging.getLogger("librdkafka"),
+            "logger": logging.getLogger(LIBRDKAFKA),
         }
 
     def open(self) -> None:
