@@ -1,0 +1,16 @@
+# Checked events on their way in.
+from libc.stdint cimport int64_t, uint8_t
+
+cdef class Batch:
+    cdef double *scores
+    cdef uint8_t *labels
+    cdef double *weights  # NULL: all 1
+    cdef int64_t *times  # NULL: all 0
+    cdef Py_ssize_t size
+    cdef object columns
+    cdef void *owned
+
+    cdef bint take_lists(self, list scores, list labels, list weights, list times) except -1
+
+cdef Batch batch_of(object scores, object labels, object weights, object times)
+cdef void *pointer_of(object array) except NULL

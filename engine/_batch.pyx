@@ -1,0 +1,111 @@
+"""Events on their way in: checked, as plain memory.
+
+`engine.events.columns_of` decides what is right and what is refused. Lists of Python numbers, which a
+worker sends in small batches, take a shorter way to the same columns; whatever is unusual about them
+goes back to `columns_of`.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
+from cpython.long cimport PyLong_CheckExact
+from cpython.bool cimport PyBool_Check
+from libc.math cimport isfinite
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport free, malloc
+
+from engine.events import columns_of
+
+
+cdef void *pointer_of(object array) except NULL:
+    """The memory of a contiguous numpy array, which the caller keeps alive."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(array, &view, PyBUF_SIMPLE)
+    cdef void *pointer = view.buf
+    PyBuffer_Release(&view)
+    return pointer
+
+
+cdef inline double quick_number(object value) noexcept:
+    """A float or small int as a double; nan for anything else."""
+    if PyFloat_CheckExact(value):
+        return PyFloat_AS_DOUBLE(value)
+    if PyLong_CheckExact(value) and -(1 << 53) <= value <= 1 << 53:
+        return <double> value
+    return float("nan")
+
+
+cdef class Batch:
+    """Events as columns; they live as long as the batch."""
+
+    def __dealloc__(self):
+        free(self.owned)
+
+    cdef bint take_lists(self, list scores, list labels, list weights, list times) except -1:
+        """Take plain lists; False where an element wants a closer look."""
+        cdef Py_ssize_t size = len(scores), i
+        cdef bint weighted = weights is not None, timed = times is not None
+        cdef double number
+        if len(labels) != size or (weighted and len(weights) != size):
+            return False
+        if timed and len(times) != size:
+            return False
+        self.owned = malloc(size * (8 + 8 * weighted + 8 * timed + 1) + 1)
+        if self.owned == NULL:
+            raise MemoryError
+        self.size = size
+        self.scores = <double *> self.owned
+        cdef double *heavy = self.scores + size
+        cdef int64_t *clock = <int64_t *> (heavy + (size if weighted else 0))
+        self.labels = <uint8_t *> (clock + (size if timed else 0))
+        for i in range(size):
+            number = quick_number(scores[i])
+            if not isfinite(number):
+                return False
+            self.scores[i] = number + 0.0
+            label = labels[i]
+            if PyBool_Check(label):
+                self.labels[i] = label is True
+            elif PyLong_CheckExact(label) and (label == 0 or label == 1):
+                self.labels[i] = label
+            else:
+                return False
+            if weighted:
+                number = quick_number(weights[i])
+                if not (isfinite(number) and number > 0):
+                    return False
+                heavy[i] = number
+                if number != 1:
+                    self.weights = heavy
+            if timed:
+                if not PyLong_CheckExact(times[i]) or not -(1 << 62) <= times[i] <= 1 << 62:
+                    return False
+                clock[i] = times[i]
+                if clock[i]:
+                    self.times = clock
+        return True
+
+
+cdef Batch batch_of(object scores, object labels, object weights, object times):
+    """Check events; errors are those of `engine.events.columns_of`."""
+    cdef Batch batch = Batch()
+    if (
+        type(scores) is list
+        and type(labels) is list
+        and (weights is None or type(weights) is list)
+        and (times is None or type(times) is list)
+        and batch.take_lists(scores, labels, weights, times)
+    ):
+        return batch
+    batch = Batch()
+    columns = columns_of(scores, labels, weights, times)
+    batch.columns = columns
+    batch.size = len(columns.scores)
+    if batch.size == 0:
+        return batch
+    batch.scores = <double *> pointer_of(columns.scores)
+    batch.labels = <uint8_t *> pointer_of(columns.labels)
+    if columns.weights is not None:
+        batch.weights = <double *> pointer_of(columns.weights)
+    if columns.times is not None:
+        batch.times = <int64_t *> pointer_of(columns.times)
+    return batch

@@ -1,0 +1,22 @@
+# The Roc: what windows use of it below Python.
+from engine._hull cimport Hull
+from engine._severity cimport Severity
+from engine._tree cimport Status, Tree
+from engine._weighted cimport Blocks
+
+cdef class Roc:
+    cdef Tree tree
+    cdef Hull edge_list
+    cdef Blocks blocks  # None while every weight is 1: then `tree` holds the events
+
+    cdef Status enter(self, double score, bint label) noexcept nogil
+    cdef Status leave(self, double score, bint label) noexcept nogil
+    cdef int add_event(self, double score, bint label, double weight) except -1
+    cdef int remove_event(self, double score, bint label, double weight) except -1
+    cdef double h_by_data(self, Severity severity) except? -1
+    cdef tuple arrays(self)
+    cdef tuple edges(self)
+    cdef int to_blocks(self) except -1
+    cdef int to_tree(self) except -1
+
+cdef int refuse(Status status, double score, bint label) except -1

@@ -1,0 +1,351 @@
+"""The exact ROC of a changing multiset of events: the public face of the compiled core.
+
+Where a reading is computed: AUC in `_tree.Tree.auc`, H in `_hull` over the edges of the hull with
+terms from `_severity`, curves in `engine.readings`. While a weight other than 1 is inside, events live
+in `_weighted.Blocks` instead of `_tree.Tree`; when the last such weight leaves they move back, so that
+readings depend on what is inside alone.
+"""
+
+from libc.math cimport NAN, isfinite
+
+import numpy as np
+
+from engine._batch cimport Batch, batch_of, pointer_of
+from engine._hull cimport thin, hull_of_blocks, loss_share
+from engine._tree cimport DONE, NEGATIVE, NO_MEMORY, POSITIVE, TOO_MANY, negatives, positives
+
+from engine.events import label_of, score_of, weight_of
+from engine.readings import check_priors
+from engine.results import Curve
+
+
+cdef int refuse(Status status, double score, bint label) except -1:
+    """Raise what a status stands for; 0 for DONE."""
+    if status == DONE:
+        return 0
+    if status == NO_MEMORY:
+        raise MemoryError("no memory for one more event; nothing has changed")
+    if status == TOO_MANY:
+        raise OverflowError("a Roc holds at most 4294967295 events of weight 1")
+    raise KeyError(f"class {int(label)} has less weight than 1.0 at {score!r}")
+
+
+cdef class Roc:
+    """Exact ROC of a changing multiset of (score, label, weight).
+
+    A high score speaks for the positive class, label 1. Scores are equal when equal as doubles;
+    events of one score are a tie, whichever came first. Calls are safe from several threads as far
+    as the interpreter's lock makes each of them one step.
+
+    Examples
+    --------
+    >>> from engine import Roc
+    >>> roc = Roc()
+    >>> roc.extend([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])
+    >>> roc.auc(), roc.h_measure()
+    (0.75, 0.5)
+    >>> roc.remove(0.4, 0)
+    >>> roc.auc()
+    1.0
+    """
+
+    def __cinit__(self):
+        self.tree = Tree()
+        self.edge_list = Hull()
+
+    def __len__(self):
+        """Return how many events are inside; O(1)."""
+        if self.blocks is not None:
+            return self.blocks.events
+        return positives(self.tree.total) + negatives(self.tree.total)
+
+    def __repr__(self):
+        return f"<Roc of {self.positives} positives and {self.negatives} negatives>"
+
+    @property
+    def positives(self):
+        """Weight of the positive class: an int while all weights are 1; O(1)."""
+        if self.blocks is not None:
+            return self.blocks.total(True)
+        return positives(self.tree.total)
+
+    @property
+    def negatives(self):
+        """Weight of the negative class: an int while all weights are 1; O(1)."""
+        if self.blocks is not None:
+            return self.blocks.total(False)
+        return negatives(self.tree.total)
+
+    def add(self, score, label, weight=1):
+        """Put an event in; O(log n).
+
+        Parameters
+        ----------
+        score
+            Finite; -0.0 counts as 0.0.
+        label
+            0 or 1, or a bool.
+        weight
+            Positive and finite.
+
+        Raises
+        ------
+        ValueError
+            When one is none of that; nothing has changed then.
+        OverflowError
+            When 2**32 - 1 events of weight 1 are inside.
+        """
+        self.add_event(
+            score_of(score),
+            label_of(label),
+            1.0 if weight is ONE else weight_of(weight),
+        )
+
+    def remove(self, score, label, weight=1):
+        """Take an event out; O(log n).
+
+        Weight may also be taken in parts: an event stays while some of its weight does.
+
+        Raises
+        ------
+        KeyError
+            When that class has less weight at that score; nothing has changed then.
+        ValueError
+            As for `add`.
+        """
+        self.remove_event(
+            score_of(score),
+            label_of(label),
+            1.0 if weight is ONE else weight_of(weight),
+        )
+
+    def extend(self, scores, labels, weights=None):
+        """Put many events in, all or none; O(k log n), into an empty Roc O(k) beside a sort.
+
+        Parameters
+        ----------
+        scores, labels, weights
+            Arrays of any float or integer dtype, sequences or iterators, of one length. No
+            weights: all 1.
+
+        Raises
+        ------
+        ValueError
+            When an element is bad as for `add`, or the lengths are unequal.
+        """
+        cdef Batch batch = batch_of(scores, labels, weights, None)
+        cdef Py_ssize_t i = 0, undo
+        cdef double weight
+        try:
+            for i in range(batch.size):
+                weight = batch.weights[i] if batch.weights != NULL else 1
+                self.add_event(batch.scores[i], batch.labels[i], weight)
+        except BaseException:
+            for undo in range(i - 1, -1, -1):
+                weight = batch.weights[undo] if batch.weights != NULL else 1
+                self.remove_event(batch.scores[undo], batch.labels[undo], weight)
+            raise
+
+    def auc(self):
+        """Area under the ROC curve: P(positive above negative) + P(equal) / 2.
+
+        Returns
+        -------
+        auc
+            In [0, 1]; nan while a class is absent.
+
+        Notes
+        -----
+        O(1) with unit weights, O(n / 64) with others. Mann and Whitney's U over n0 n1; Tatti,
+        "Maintaining AUC and H-measure over time", section 4.
+        """
+        if self.blocks is not None:
+            return self.blocks.auc()
+        return self.tree.auc()
+
+    def h_measure(self, alpha=2.0, beta=2.0, priors=None, epsilon=None):
+        """H-measure: one minus the expected minimum loss, as a share of that without skill.
+
+        Parameters
+        ----------
+        alpha, beta
+            The relative cost of a false positive is drawn from Beta(alpha, beta).
+        priors
+            (p0, p1) of the negative and positive class; the shares in the data when None.
+        epsilon
+            Positive: use only so many vertices of the hull that the loss is at most 1 + epsilon
+            times the exact one, so that H lies in [H - epsilon (1 - H), H]. None: all of them.
+
+        Returns
+        -------
+        h
+            In [0, 1]; nan while a class is absent. Nothing is flipped: a classifier that points
+            the wrong way has the H of its hull.
+
+        Raises
+        ------
+        ValueError
+            When alpha, beta or epsilon is not positive and finite, or priors are not two positive
+            numbers that sum to 1.
+
+        Notes
+        -----
+        Hand (2009), "Measuring classifier performance"; Tatti, sections 5 and 6.
+        """
+        cdef Severity severity = Severity(alpha, beta)
+        cdef double p0, p1
+        if priors is not None:
+            p0, p1 = check_priors(priors)
+        if epsilon is not None and not (epsilon > 0 and isfinite(epsilon)):
+            raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
+        if not self.negatives or not self.positives:
+            return NAN
+        if priors is None and epsilon is None and self.blocks is None:
+            return self.h_by_data(severity)
+        _, negative, positive = self.edges()
+        if priors is not None:
+            negative = negative * (p0 / negative.sum())
+            positive = positive * (p1 / positive.sum())
+        if epsilon is not None:
+            negative, positive = thin(negative, positive, epsilon)
+        return loss_share(negative, positive, severity)
+
+    def curve(self):
+        """ROC curve from (0, 0), threshold +inf, to (1, 1), a point per distinct score; O(n)."""
+        return curve_through(*self.arrays())
+
+    def hull(self):
+        """Upper convex hull of the ROC curve; O(n)."""
+        last, negative, positive = self.edges()
+        scores = self.arrays()[0]
+        # An edge begins at the first score above the last one of the edge before.
+        starts = np.searchsorted(scores, last[:-1], side="right")
+        return curve_through(scores[np.concatenate([[0], starts])[: len(last)]], negative, positive)
+
+    # Below Python
+
+    cdef Status enter(self, double score, bint label) noexcept nogil:
+        """Put an event of weight 1 in, while `blocks` is None."""
+        return self.tree.add(score, label)
+
+    cdef Status leave(self, double score, bint label) noexcept nogil:
+        """Take an event of weight 1 out, while `blocks` is None."""
+        return self.tree.remove(score, label)
+
+    cdef int add_event(self, double score, bint label, double weight) except -1:
+        if weight == 1 and self.blocks is None:
+            return refuse(self.enter(score, label), score, label)
+        if self.blocks is None:
+            self.to_blocks()
+        try:
+            self.blocks.add(score, label, weight, 1)
+        finally:
+            if self.blocks.uneven == 0:
+                self.to_tree()
+        return 0
+
+    cdef int remove_event(self, double score, bint label, double weight) except -1:
+        if weight == 1 and self.blocks is None:
+            return refuse(self.leave(score, label), score, label)
+        if self.blocks is None:
+            self.to_blocks()
+        try:
+            self.blocks.remove(score, label, weight)
+        finally:
+            if self.blocks.uneven == 0:
+                self.to_tree()
+        return 0
+
+    cdef double h_by_data(self, Severity severity) except? -1:
+        """H with priors from the data, exact, unit weights."""
+        if not self.edge_list.sweep(self.tree):
+            raise MemoryError("no memory for the hull; nothing has changed")
+        return self.edge_list.h_measure(self.tree, severity)
+
+    cdef tuple arrays(self):
+        """Distinct scores ascending, and the weights of negatives and positives there. O(n)."""
+        cdef Py_ssize_t size
+        size = self.tree.distinct if self.blocks is None else self.blocks.distinct
+        scores, negative, positive = np.empty(size), np.empty(size), np.empty(size)
+        cdef double *s = <double *> pointer_of(scores)
+        cdef double *n = <double *> pointer_of(negative)
+        cdef double *p = <double *> pointer_of(positive)
+        if self.blocks is None:
+            self.tree.blocks(s, n, p)
+        else:
+            self.blocks.write(s, n, p)
+        return scores, negative, positive
+
+    cdef tuple edges(self):
+        """Last score, weight of negatives and of positives of every edge of the hull, ascending."""
+        if self.blocks is not None:
+            scores, negative, positive = self.arrays()
+            return hull_of_blocks(scores, negative, positive)
+        if not self.edge_list.sweep(self.tree):
+            raise MemoryError("no memory for the hull; nothing has changed")
+        return self.edge_list.arrays()
+
+    # Between unit weights and others
+
+    cdef int to_blocks(self) except -1:
+        """Move the events to where weights may differ. O(n)."""
+        cdef Blocks blocks = Blocks()
+        scores, negative, positive = self.arrays()
+        cdef double *s = <double *> pointer_of(scores)
+        cdef double *n = <double *> pointer_of(negative)
+        cdef double *p = <double *> pointer_of(positive)
+        cdef Py_ssize_t i
+        for i in range(len(scores)):
+            if n[i]:
+                blocks.add(s[i], False, n[i], <unsigned int> n[i])
+            if p[i]:
+                blocks.add(s[i], True, p[i], <unsigned int> p[i])
+        self.blocks = blocks
+        self.tree.clear()
+        return 0
+
+    cdef int to_tree(self) except -1:
+        """Move the events to where all weights are 1. O(n)."""
+        scores, negative, positive = self.arrays()
+        counts = (positive.astype(np.uint64) << np.uint64(32)) | negative.astype(np.uint64)
+        refuse(
+            self.tree.build(
+                <double *> pointer_of(scores), <unsigned long long *> pointer_of(counts), len(scores)
+            ),
+            0,
+            0,
+        )
+        self.blocks = None
+        return 0
+
+    def _check(self):
+        """Assert the invariants; O(n)."""
+        if self.blocks is None:
+            self.tree._check()
+            return
+        assert self.tree.total == 0
+        assert self.blocks.uneven
+        self.blocks._check()
+
+    def _bytes(self):
+        """Memory held for events, without the objects themselves."""
+        if self.blocks is not None:
+            return self.blocks.bytes()
+        return self.tree.bytes() + self.edge_list.bytes()
+
+
+ONE = 1
+
+
+def curve_through(scores, negative, positive):
+    """ROC curve through the upper ends of blocks given in increasing score."""
+    return Curve(
+        rates(negative), rates(positive), np.concatenate([[np.inf], scores[::-1]])
+    )
+
+
+def rates(weights):
+    running = np.concatenate([[0.0], np.cumsum(weights[::-1])])
+    if not running[-1]:
+        return np.full(len(running), np.nan)
+    return running / running[-1]
