@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from statistics import mean
 from typing import TYPE_CHECKING, Any, Final
 
 from rich import box
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -15,19 +17,25 @@ from config import METRICS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rich.console import Console
+
     from config import Monitor
 
 SAMPLES: Final = 24
 """Readings that a trend shows: one a second at the most, so that it spans what an eye remembers."""
 
+FEWEST_SAMPLES: Final = 4
+"""Where there is less room, a trend is its arrow alone."""
+
 SAMPLE_SECONDS: Final = 1.0
-STEADY: Final = 0.02
-"""A reading that moved less than this over the trend counts as steady."""
+STEADY: Final = {"auc": 0.02, "h": 0.05}
+"""A metric that moved less than this over the trend counts as steady."""
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 # A useless classifier has an AUC of one half: below it there is little to see.
 _FLOORS: Final = {"auc": 0.5, "auc_low": 0.5, "auc_high": 0.5, "auc_strict": 0.5, "auch": 0.5}
 _TRENDS: Final = ("auc", "h")
+_UNLIMITED: Final = 10_000
 _SECOND: Final = 1_000
 _UNITS: Final = (("d", 86_400 * _SECOND), ("h", 3_600 * _SECOND), ("m", 60 * _SECOND))
 
@@ -59,6 +67,15 @@ class Row:
                 trend.pop()
             trend.append(update.get(name))
 
+    def moved(self, name: str) -> int:
+        """Return 1 when a metric rose over its trend, -1 when it fell, 0 for neither."""
+        values = [value for value in self.trends.get(name, ()) if value is not None]
+        end = max(len(values) // 4, 1)
+        if len(values) <= end:
+            return 0
+        change = mean(values[-end:]) - mean(values[:end])
+        return 0 if abs(change) < STEADY.get(name, 0.0) else 1 if change > 0 else -1
+
 
 class Board:
     """All rows, and the table made of them.
@@ -88,58 +105,76 @@ class Board:
         row.take(update, time.monotonic())
         self.updates += 1
 
-    def table(self, status: str, *, rows: int | None = None) -> Table:
-        """Return the table as it stands.
+    def table(self, status: str, console: Console, *, rows: int | None = None) -> Table:
+        """Return the table as it stands, its trends as long as the console has room for.
 
         Parameters
         ----------
         status
             A line below the table.
+        console
+            Where it will be printed.
         rows
             Rows that there is room for; the line says how many are left out. None: all.
         """
-        now = time.time() * _SECOND
         shown = sorted(self._rows)[:rows]
         if len(shown) < len(self._rows):
-            left = f"{len(self._rows) - len(shown):,} more keys: --key names some; "
-            status = left + status
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=status, caption_justify="left")
+            left = len(self._rows) - len(shown)
+            status = f"{left:,} more keys: --key shows those you name; {status}"
+        trends = sum(name in _TRENDS for name in self._metrics)
+        bare = self._table(status, shown, samples=0)
+        unlimited = console.options.update(width=_UNLIMITED)
+        free = console.width - Measurement.get(console, unlimited, bare).maximum
+        samples = min(free // max(trends, 1), SAMPLES)
+        return self._table(status, shown, samples) if samples >= FEWEST_SAMPLES else bare
+
+    def _table(self, status: str, shown: Sequence[tuple[str, str]], samples: int) -> Table:
+        now = time.time() * _SECOND
+        table = Table(
+            box=box.SIMPLE_HEAD,
+            pad_edge=False,
+            collapse_padding=True,
+            caption=Text(status),
+            caption_justify="left",
+        )
         if self._several:
             table.add_column("monitor", no_wrap=True)
         table.add_column("key", no_wrap=True, overflow="ellipsis")
         for name in self._metrics:
+            table.add_column(name, no_wrap=True)
+        for name in ("seq", "events", "positives", "full", "age"):
             table.add_column(name, justify="right", no_wrap=True)
-            if name in _TRENDS:
-                table.add_column("", no_wrap=True)
-        for name in ("seq", "events", "positives"):
-            table.add_column(name, justify="right", no_wrap=True)
-        table.add_column("full", justify="center", no_wrap=True)
-        table.add_column("age", justify="right", no_wrap=True)
-        table.add_column("note", no_wrap=True)
+        if self._noted(shown):
+            table.add_column("note", no_wrap=True)
         for place in shown:
-            table.add_row(*self._cells(place, self._rows[place], now))
+            table.add_row(*self._cells(place, self._rows[place], now, samples))
         return table
 
-    def _cells(self, place: tuple[str, str], row: Row, now: float) -> Iterable[Text]:
+    def _noted(self, shown: Iterable[tuple[str, str]]) -> bool:
+        return any(_notes(self._rows[place].update) for place in shown)
+
+    def _cells(self, place: tuple[str, str], row: Row, now: float, samples: int) -> Iterable[Text]:
         update = row.update
         window = update.get("window") or {}
         if self._several:
             yield Text(place[0])
         yield Text(place[1], style="bold")
         for name in self._metrics:
-            moved = _moved(row.trends.get(name, ()))
+            moved = row.moved(name)
             style = "red" if moved < 0 else "green" if moved > 0 else ""
-            yield Text(figure(update.get(name)), style=f"bold {style}")
+            cell = Text(figure(update.get(name)), style=f"bold {style}")
             if name in _TRENDS:
-                arrow = "▼" if moved < 0 else "▲" if moved > 0 else " "
-                line = sparkline(row.trends[name], _FLOORS.get(name, 0.0))
-                yield Text.assemble((arrow, style), " ", (line.ljust(SAMPLES), style or "cyan"))
+                cell.append("▼" if moved < 0 else "▲" if moved > 0 else " ")
+                bars = sparkline(row.trends[name], _FLOORS.get(name, 0.0))
+                cell.append(bars[-samples:].ljust(samples) if samples else "", style or "cyan")
+            yield cell
         yield Text(count(update.get("seq")))
         yield Text(count(window.get("events")))
         yield Text(count(update.get("positives")))
         yield _fullness(window)
         yield Text(age(now - update.get("time", now)), style="dim")
-        yield Text(" ".join(filter(None, (update.get("note"), update.get("reason")))), "yellow")
+        if notes := _notes(update):
+            yield Text(notes, style="yellow")
 
 
 def line(update: dict[str, Any]) -> str:
@@ -191,12 +226,9 @@ def sparkline(values: Iterable[float | None], floor: float) -> str:
     return "".join(bars)
 
 
-def _moved(trend: Iterable[float | None]) -> int:
-    """Return 1 for a rise over the trend, -1 for a fall, 0 for neither."""
-    values = [value for value in trend if value is not None]
-    if not values or abs(values[-1] - values[0]) < STEADY:
-        return 0
-    return 1 if values[-1] > values[0] else -1
+def _notes(update: dict[str, Any]) -> str:
+    told = (update.get("note"), update.get("reason"))
+    return " ".join(str(one) for one in told if one)
 
 
 def _fullness(window: dict[str, Any]) -> Text:

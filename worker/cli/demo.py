@@ -65,8 +65,23 @@ def demo(
     Example: `rocstream demo --seconds 30`
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    console = options.stdout()
-    with contextlib.suppress(KeyboardInterrupt), ExitStack() as stack:
+    with contextlib.suppress(KeyboardInterrupt):
+        play(options.stdout(), seconds, bootstrap_servers)
+
+
+def play(console: Console, seconds: float | None, bootstrap_servers: str | None) -> None:
+    """Run the demo and show it on `console`.
+
+    Parameters
+    ----------
+    console
+        A live table on a terminal; elsewhere one every few seconds, or the last with `seconds`.
+    seconds
+        Publish for so long; None: until interrupted.
+    bootstrap_servers
+        The Kafka to use; None: the embedded broker.
+    """
+    with ExitStack() as stack:
         servers = bootstrap_servers
         if servers is None:
             _tell("starting the embedded broker (in memory, for show: it proves nothing of faults)")
@@ -120,10 +135,10 @@ def _show(
             worker.check()
             publishing.check()
             if live is not None:
-                live.update(_picture(board, publishing), refresh=True)
+                live.update(_picture(board, publishing, console), refresh=True)
             elif seconds is None and time.monotonic() > printed + PRINT_SECONDS:
                 printed = time.monotonic()
-                console.print(_picture(board, publishing))
+                console.print(_picture(board, publishing, console))
         publishing.stop()
         publishing.check()
         deadline = time.monotonic() + DRAIN_SECONDS
@@ -131,9 +146,9 @@ def _show(
             _take(board, follower, 0.1)
             worker.check()
         if live is not None:
-            live.update(_picture(board, publishing), refresh=True)
+            live.update(_picture(board, publishing, console), refresh=True)
     if live is None:
-        console.print(_picture(board, publishing))
+        console.print(_picture(board, publishing, console))
     if not len(board):
         raise RocstreamError(
             f"the demo's worker published nothing in {seconds or 0:.0f} s: give it more with "
@@ -152,9 +167,10 @@ def _complete(board: Board, publishing: Publishing) -> bool:
     return board.updates >= len(played.sample()) * (each // SLIDE)
 
 
-def _picture(board: Board, publishing: Publishing) -> Table:
+def _picture(board: Board, publishing: Publishing, console: Console) -> Table:
     return board.table(
-        f"{publishing.sent:,} events sent, {board.updates:,} updates; {played.FAILING} is going bad"
+        f"{publishing.sent:,} events, {board.updates:,} updates; {played.FAILING} is going bad",
+        console,
     )
 
 

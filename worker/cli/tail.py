@@ -122,13 +122,15 @@ def _show(
         for run in _reads(follower, key, deadline, once=True):
             for _, update in run:
                 board.take(update)
-        console.print(board.table(_status(follower, board)))
+        console.print(board.table(_status(follower, board), console))
         return
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
         for run in _reads(follower, key, deadline, once=False):
             for _, update in run:
                 board.take(update)
-            table = board.table(_status(follower, board), rows=max(console.height - _FRAME, 1))
+            table = board.table(
+                _status(follower, board), console, rows=max(console.height - _FRAME, 1)
+            )
             live.update(table, refresh=True)
 
 
