@@ -42,6 +42,13 @@ class KeyedEvents:
     def __len__(self) -> int:
         return len(self.scores)
 
+    def weigh(self, weight: float) -> None:
+        """Note the weight of the event whose score is appended next."""
+        if self.weights is not None:
+            self.weights.append(weight)
+        elif weight != 1.0:
+            self.weights = [1.0] * len(self.scores) + [weight]
+
     def extend(
         self,
         scores: Sequence[float],

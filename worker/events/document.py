@@ -22,6 +22,9 @@ VALUE_LIMIT = 1_000_000
 MISSING: Any = object()
 """What `find` gives where a path leads nowhere; JSON null is None."""
 
+CONSTANTS = "NaN or Infinity stands in it"
+"""What `not_json` says of them outside the fields."""
+
 _BOM = b"\xef\xbb\xbf"
 _FRAME = 5
 _SECOND_READING_BRACKETS = 256
@@ -59,6 +62,8 @@ def read(value: bytes) -> tuple[dict[str, Any], int]:
     except JSONDecodeError as error:
         document, constants = _second_reading(text, error)
     if type(document) is not dict:
+        if constants > 0:
+            raise not_json(CONSTANTS)
         raise RefusedError("not_object", value=excerpt(document))
     return document, constants
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from worker.events.fields import Fields
     from worker.events.parser import Filling, Record
 
+NUMBERS = frozenset({int, float})
+
 
 class Layout(NamedTuple):
     """Top-level names of the fields; None for key or time means the record's own."""
@@ -31,25 +33,20 @@ class Layout(NamedTuple):
     label: str
     key: str | None
     time: str | None
+    weight: str | None
 
 
 def layout(fields: Fields) -> Layout | None:
     """Tell where the loop finds the fields; None when the settings are not for it."""
-    paths = [fields.score_path, fields.label_path]
-    paths += [path for path in (fields.key_path, fields.time_path) if path is not None]
-    if fields.weight_path is not None or not fields.plain_numbers:
+    optional = (fields.key_path, fields.time_path, fields.weight_path)
+    paths = (fields.score_path, fields.label_path, *optional)
+    if not fields.plain_numbers or any(path and len(path) > 1 for path in paths):
         return None
-    if any(len(path) > 1 for path in paths):
-        return None
-    return Layout(
-        fields.score_path[0],
-        fields.label_path[0],
-        None if fields.key_path is None else fields.key_path[0],
-        None if fields.time_path is None else fields.time_path[0],
-    )
+    key, time, weight = (path[0] if path else None for path in optional)
+    return Layout(fields.score_path[0], fields.label_path[0], key, time, weight)
 
 
-def take(  # noqa: C901, PLR0915 - one loop: a call per field would double its time
+def take(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per field would double its time
     stream: Iterator[Record], filling: Filling, layout: Layout, fields: Fields
 ) -> Record | None:
     """Take records into a batch until one is odd, the batch is full, or there are no more.
@@ -59,14 +56,16 @@ def take(  # noqa: C901, PLR0915 - one loop: a call per field would double its t
     record
         The odd one, of which nothing was taken; None in the other cases.
     """
-    score_name, label_name, key_name, time_name = layout
+    score_name, label_name, key_name, time_name, weight_name = layout
     key_type = bytes if key_name is None else str
     latest, factor, divisor = fields.latest, fields.factor, fields.divisor
     loads, heartbeat, limit = orjson.loads, HEARTBEAT, VALUE_LIMIT
     open_keys = filling.open_keys
-    room, watermark = filling.room, filling.batch.watermark
-    record, odd = None, None
+    room, watermark, unlabelled = filling.room, filling.batch.watermark, 0
+    offset = filling.next_offset - 1
+    odd = None
     for record in stream:
+        odd = record
         try:
             value: Any = record.value
             document = loads(value)
@@ -75,36 +74,41 @@ def take(  # noqa: C901, PLR0915 - one loop: a call per field would double its t
             key: Any = record.key if key_name is None else document[key_name]
             time = record.timestamp if time_name is None else document[time_name]
         except (ValueError, KeyError, TypeError):
-            odd = record
             break
         kind = type(score)
         if kind is int:
             score = float(score)
         elif kind is not float:
-            odd = record
             break
+        if heartbeat in document or len(value) > limit:
+            break
+        if label is None:
+            unlabelled += 1
+            offset = record.offset
+            continue
         if (
             type(label) is not int
             or not 0 <= label <= 1
             or type(key) is not key_type
             or type(time) is not int
             or time < 0
-            or heartbeat in document
-            or len(value) > limit
         ):
-            odd = record
             break
         if time_name is not None:
             time = time * factor // divisor
             if time > latest(record.timestamp):
-                odd = record
+                break
+        if weight_name is not None:
+            weight = document.get(weight_name)
+            if type(weight) not in NUMBERS or not weight > 0:
                 break
         events = open_keys.get(key)
         if events is None:
             events = _open(key, filling, fields)
             if events is None:
-                odd = record
                 break
+        if weight_name is not None:
+            events.weigh(float(weight))
         offset = record.offset
         events.scores.append(score)
         events.labels.append(label)
@@ -115,11 +119,15 @@ def take(  # noqa: C901, PLR0915 - one loop: a call per field would double its t
             watermark = time
         room -= 1
         if not room:
+            odd = None
             break
-    if room != filling.room:
-        filling.records += filling.room - room
-        filling.next_offset = offset + 1
-        filling.room, filling.batch.watermark = room, watermark
+    else:
+        odd = None
+    if unlabelled:
+        filling.batch.counts["unlabelled"] += unlabelled
+    filling.records += filling.room - room + unlabelled
+    filling.next_offset = offset + 1
+    filling.room, filling.batch.watermark = room, watermark
     return odd
 
 
@@ -132,7 +140,5 @@ def _open(key: bytes | str, filling: Filling, fields: Fields) -> KeyedEvents | N
     events = filling.batch.keys.get(name)
     if events is None:
         events = filling.batch.keys[name] = KeyedEvents()
-    # A batch whose weights are all 1 needs no column of them; one that has it cannot come here,
-    # for settings with a weight have no fast loop.
     filling.open_keys[key] = events
     return events

@@ -75,7 +75,8 @@ class Reading:
                 events = batch.keys[self.key] = KeyedEvents()
             scores, labels, indexes = self.scores[part], self.labels[part], self.indexes[part]
             events.extend(scores, labels, times, weights, offset, indexes)
-            batch.watermark = max(batch.watermark, *times)
+            newest = max(times)
+            batch.watermark = max(batch.watermark, newest)
         low = bisect_left(self.notes, (start, ""))
         high = len(self.notes) if done else bisect_left(self.notes, (self.indexes[last], ""))
         for _, name in self.notes[low:high]:
@@ -106,7 +107,7 @@ def read(record: Record, fields: Fields) -> Reading:
 def _read(record: Record, value: bytes, fields: Fields) -> Reading:
     found, constants = document.read(value)
     if constants > 0 and constants != _constants(found, fields):
-        raise document.not_json("NaN or Infinity stands in it")
+        raise document.not_json(document.CONSTANTS)
     if found.get(HEARTBEAT) is True:
         return Reading(
             notes=[(0, "heartbeats")], heartbeat=_heartbeat(found, record.timestamp, fields)

@@ -1,0 +1,247 @@
+"""Whatever stands in the topic: nothing raises, all is accounted for, and no cut shows."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from config import EventSettings
+from worker.events import REASONS, Batch, Parser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+NOW = 1_764_460_000_000
+ELEMENTS = ("events", "unlabelled", "zero_weight", "tombstones", "heartbeats", "rejected")
+
+
+@dataclass(frozen=True)
+class Record:
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+
+
+numbers = st.one_of(
+    st.sampled_from([0, 1, 0.0, 1.0, 0.5, -1, 2**63, 2**64, 10**400, NOW, NOW * 2, 1e308]),
+    st.floats(),
+    st.integers(),
+)
+odd: st.SearchStrategy[Any] = st.one_of(
+    st.none(), st.booleans(), st.text(max_size=3), st.just({}), st.just([])
+)
+scalars = st.one_of(st.floats(0, 1), st.sampled_from([0, 1]), numbers, odd)
+times = st.one_of(st.integers(NOW - 9, NOW + 9), scalars)
+arrays = st.lists(scalars, max_size=6)
+labels = st.one_of(st.sampled_from([0, 1, 0, 1, None, "ok", "fraud"]), scalars)
+
+
+@st.composite
+def columnar(draw: st.DrawFn) -> dict[str, Any]:
+    size = draw(st.integers(0, 8))
+
+    def column(elements: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+        return st.lists(elements, min_size=size, max_size=size)
+
+    classes = st.sampled_from([0, 1])
+    return {
+        "key": draw(st.sampled_from(["a", "b"])),
+        "score": draw(st.one_of(column(st.floats(0, 1)), column(scalars))),
+        "label": draw(st.one_of(column(classes), column(labels), st.none())),
+        "weight": draw(st.one_of(column(st.just(2)), column(scalars), scalars)),
+        "time": draw(st.one_of(column(times), times)),
+    }
+
+
+plain = st.fixed_dictionaries(
+    {"score": st.one_of(st.floats(0, 1), scalars, arrays), "label": labels},
+    optional={
+        "key": st.one_of(st.sampled_from(["a", "b", 7]), scalars),
+        "time": times,
+        "weight": scalars,
+        "heartbeat": st.sampled_from([True, True, False, None, 1]),
+        "other": scalars,
+    },
+)
+texts = st.one_of(plain, columnar(), st.dictionaries(st.text(max_size=5), scalars)).map(
+    lambda value: json.dumps(value).encode()
+)
+cut_texts = st.builds(lambda text, at: text[: at % (len(text) + 1)], texts, st.integers(0, 999))
+values = st.one_of(texts, texts, cut_texts, st.none(), st.binary(max_size=12))
+keys = st.one_of(st.sampled_from([b"a", b"b"]), st.none(), st.binary(max_size=3))
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[Record]:
+    rows = draw(st.lists(st.tuples(keys, values), max_size=8))
+    offset, records = draw(st.integers(0, 100)), []
+    for key, value in rows:
+        timestamp = draw(st.sampled_from([NOW, NOW, NOW + 5, 0, -1]))
+        records.append(Record(offset, key, value, timestamp))
+        offset += draw(st.integers(1, 3))
+    return records
+
+
+CONFIGURATIONS: list[dict[str, Any]] = [
+    {},
+    {"key": "key", "time": "time"},
+    {"key": "key", "time": "time", "time_unit": "us", "max_ahead": "36500d"},
+    {"key": "key", "time": "time", "weight": "weight"},
+    {"labels": {"ok": 0, "fraud": 1}, "weight": "weight"},
+    {"labels": {"0": 1, "1": 0}, "numbers_as_text": True},
+]
+configurations = st.sampled_from([EventSettings(**changes) for changes in CONFIGURATIONS])
+
+
+def rows(batches: Iterable[Batch]) -> dict[str, list[tuple[Any, ...]]]:
+    """Give the events of each key in order, as tuples; floats by their exact bits."""
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for batch in batches:
+        for key, events in batch.keys.items():
+            size = len(events)
+            columns = (
+                [score.hex() for score in events.scores],
+                events.labels,
+                events.times,
+                [1.0] * size if events.weights is None else events.weights,
+                events.offsets,
+                events.indexes,
+            )
+            assert {len(column) for column in columns} == {size}
+            found.setdefault(key, []).extend(zip(*columns, strict=True))
+    return found
+
+
+def total(batches: list[Batch]) -> Counter[str]:
+    return sum((batch.counts for batch in batches), Counter())
+
+
+def outcome(batches: list[Batch]) -> tuple[Any, ...]:
+    rejections = [rejection for batch in batches for rejection in batch.rejections]
+    watermark = max((batch.watermark for batch in batches), default=-1)
+    return rows(batches), rejections, total(batches), watermark
+
+
+def elements(record: Record) -> int:
+    """Count the elements of a record that is not refused whole."""
+    if record.value is None:
+        return 1
+    document = json.loads(record.value.removeprefix(b"\xef\xbb\xbf"))
+    score = document.get("score")
+    beat = document.get("heartbeat") is True
+    return len(score) if isinstance(score, list) and not beat else 1
+
+
+@given(streams(), configurations, st.integers(1, 9))
+@settings(max_examples=300, deadline=None)
+def test_every_element_is_an_event_or_counted_or_refused(
+    records: list[Record], event: EventSettings, limit: int
+) -> None:
+    batches = list(Parser(event).batches(records, limit=limit))
+    counts = total(batches)
+    whole = [r for batch in batches for r in batch.rejections if not r.indexes]
+    refused = {rejection.offset for rejection in whole}
+    expected = sum(1 if record.offset in refused else elements(record) for record in records)
+    assert sum(counts[name] for name in ELEMENTS) == expected
+    assert counts["records"] == len(records)
+    assert counts["events"] == sum(map(len, rows(batches).values()))
+    assert counts["rejected"] == sum(counts[f"rejected.{name}"] for name in REASONS)
+    assert len({r.offset for batch in batches for r in batch.rejections}) == sum(
+        len(batch.rejections) for batch in batches
+    )
+    by_offset = {record.offset: record for record in records}
+    for batch in batches:
+        assert batch.counts["events"] <= limit
+        for rejection in batch.rejections:
+            source = by_offset[rejection.offset]
+            assert (rejection.key, rejection.value) == (source.key, source.value)
+            assert rejection.code in REASONS
+            assert len(rejection.sentence.encode()) <= 900
+
+
+@given(streams(), configurations, st.integers(1, 9))
+@settings(max_examples=200, deadline=None)
+def test_no_limit_changes_what_comes_out(
+    records: list[Record], event: EventSettings, limit: int
+) -> None:
+    parser = Parser(event)
+    whole = outcome(list(parser.batches(records)))
+    assert outcome(list(parser.batches(records, limit=limit))) == whole
+
+
+@given(streams(), configurations, st.data())
+@settings(max_examples=200, deadline=None)
+def test_going_on_at_offset_and_index_is_like_never_having_stopped(
+    records: list[Record], event: EventSettings, data: st.DataObject
+) -> None:
+    parser = Parser(event)
+
+    def resumed() -> Iterator[Batch]:
+        rest, index = records, 0
+        while rest:
+            limit = data.draw(st.integers(1, 9))
+            batch = next(parser.batches(rest, index, limit))
+            assert (batch.offset, batch.index) > (rest[0].offset, index)
+            yield batch
+            rest = [record for record in rest if record.offset >= batch.offset]
+            index = batch.index
+
+    assert outcome(list(resumed())) == outcome(list(parser.batches(records)))
+
+
+@given(streams(), configurations)
+@settings(max_examples=300, deadline=None)
+def test_the_fast_loop_takes_nothing_the_rules_do_not(
+    records: list[Record], event: EventSettings
+) -> None:
+    general = Parser(event)
+    general._layout = None
+    assert outcome(list(Parser(event).batches(records))) == outcome(list(general.batches(records)))
+
+
+@given(columnar(), configurations)
+@settings(max_examples=300, deadline=None)
+def test_columns_agree_with_their_elements_as_plain_records(
+    value: dict[str, Any], event: EventSettings
+) -> None:
+    names = ("label", "weight", "time")
+    size = len(value["score"])
+    assume(all(len(value[n]) == size for n in names if isinstance(value[n], list)))
+    plain_values = [
+        {
+            "key": value["key"],
+            "score": value["score"][at],
+            **{n: value[n][at] if isinstance(value[n], list) else value[n] for n in names},
+        }
+        for at in range(size)
+    ]
+    assume(not any(isinstance(one[n], list) for one in plain_values for n in ("score", "label")))
+    parser = Parser(event)
+    whole = Record(0, b"a", json.dumps(value).encode(), NOW)
+    singles = [
+        Record(at, b"a", json.dumps(one).encode(), NOW) for at, one in enumerate(plain_values)
+    ]
+    (batch,) = parser.batches([whole])
+    assume(all(rejection.indexes for rejection in batch.rejections))
+    apart = list(parser.batches(singles))
+    many = {key: [(*row[:4], row[5]) for row in found] for key, found in rows([batch]).items()}
+    one = {key: [(*row[:4], row[4]) for row in found] for key, found in rows(apart).items()}
+    assert many == one
+    counts = total(apart)
+    assert {name: counts[name] for name in ELEMENTS} == {
+        name: batch.counts[name] for name in ELEMENTS
+    }
+
+
+@given(st.lists(st.binary(max_size=40), max_size=5))
+@settings(max_examples=300, deadline=None)
+def test_arbitrary_bytes_never_raise(garbage: list[bytes]) -> None:
+    records = [Record(at, value, value, NOW) for at, value in enumerate(garbage)]
+    counts = total(list(Parser(EventSettings()).batches(records)))
+    assert counts["records"] == len(garbage)
