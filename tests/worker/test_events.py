@@ -424,6 +424,18 @@ def test_sentences_are_bounded_and_printable_whatever_the_value() -> None:
         assert rejection.sentence.isprintable()
 
 
+@pytest.mark.parametrize(
+    ("score", "shown"),
+    [(float("nan"), "NaN"), (None, "null"), (True, "true"), ("a\n", '"a\\n"'), ({}, "an object")],
+)
+def test_sentence_names_the_field_and_the_value(score: Any, shown: str) -> None:
+    (rejection,) = parse(
+        {"model": {"p": score}, "label": 1}, settings={"score": "model.p"}
+    ).rejections
+    assert rejection.sentence.startswith("model.p is ")
+    assert shown in rejection.sentence
+
+
 def test_every_reason_is_a_stable_snake_case_code_with_a_sentence() -> None:
     for name, sentence in REASONS.items():
         assert name.replace("_", "").isalnum()

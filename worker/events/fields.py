@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from config.paths import Own, render
 from worker.events.document import MISSING
-from worker.events.reasons import RefusedError, excerpt
+from worker.events.reasons import RefusedError, bounded, excerpt
 
 if TYPE_CHECKING:
     from config import EventSettings
@@ -30,6 +30,7 @@ NUMBER_TEXT = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 INTEGER_TEXT = r"[+-]?[0-9]{1,19}"
 """Texts that `numbers_as_text` takes for times."""
 
+_CLASSES_BYTES = 300
 _NUMBER = re.compile(NUMBER_TEXT)
 _INTEGER = re.compile(INTEGER_TEXT)
 
@@ -55,6 +56,9 @@ class Fields:
         self.numbers = label_numbers(self.texts)
         self.plain_numbers = self.numbers is _PLAIN
         self.booleans = {False: 0, True: 1} if self.plain_numbers else {}
+        self.classes = bounded(
+            ", ".join([*map(_short, self.numbers), *map(excerpt, self.texts)]), _CLASSES_BYTES
+        )
         self.numbers_as_text = event.numbers_as_text
         self.factor, self.divisor, self.unit = TIME_UNITS[event.time_unit]
         self.max_ahead = int(event.max_ahead.total_seconds() * 1000)
@@ -109,7 +113,7 @@ class Fields:
                 "label_unknown",
                 field=self.label_name,
                 value=excerpt(value),
-                classes=", ".join([*map(excerpt, self.texts), *map(_short, self.numbers)]),
+                classes=self.classes,
             )
         return known
 

@@ -14,6 +14,7 @@ import orjson
 
 from worker.events.batch import KeyedEvents
 from worker.events.document import VALUE_LIMIT
+from worker.events.fields import TIME_MAX
 from worker.events.reading import HEARTBEAT
 from worker.events.reasons import RefusedError
 
@@ -58,7 +59,8 @@ def take(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per field would dou
     """
     score_name, label_name, key_name, time_name, weight_name = layout
     key_type = bytes if key_name is None else str
-    latest, factor, divisor = fields.latest, fields.factor, fields.divisor
+    factor, divisor, scaled = fields.factor, fields.divisor, fields.factor != fields.divisor
+    max_ahead, time_max = fields.max_ahead, TIME_MAX
     loads, heartbeat, limit = orjson.loads, HEARTBEAT, VALUE_LIMIT
     open_keys = filling.open_keys
     room, watermark, unlabelled = filling.room, filling.batch.watermark, 0
@@ -95,8 +97,9 @@ def take(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per field would dou
         ):
             break
         if time_name is not None:
-            time = time * factor // divisor
-            if time > latest(record.timestamp):
+            if scaled:
+                time = time * factor // divisor
+            if time > record.timestamp + max_ahead or time > time_max:
                 break
         if weight_name is not None:
             weight = document.get(weight_name)

@@ -104,8 +104,8 @@ def excerpt(value: object) -> str:
         return f"an array of {len(value)} elements"
     if isinstance(value, dict):
         return "an object"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
+    if value is None or isinstance(value, bool | float):
+        return json.dumps(value)
     return str(value)
 
 
