@@ -14,17 +14,28 @@ import numpy as np
 from sortedcontainers import SortedDict
 
 from engine.events import columns_of, label_of, score_of, weight_of
-from engine.readings import check_priors, check_severity, curve_of, h_of_edges, hull_edges
+from engine.readings import (
+    RocReadings,
+    check_epsilon,
+    check_priors,
+    check_severity,
+    curve_of,
+    h_of_edges,
+    hull_edges,
+    thin,
+)
 from engine.reference.cells import Cell, exact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from engine.readings import Curve
+    from numpy.typing import NDArray
+
     from engine.reference.cells import Exact
+    from engine.results import Curve
 
 
-class Roc:
+class Roc(RocReadings):
     """Exact ROC of a changing multiset of (score, label, weight).
 
     A high score speaks for the positive class, label 1. Scores are equal when equal as doubles;
@@ -156,6 +167,7 @@ class Roc:
         alpha: float = 2.0,
         beta: float = 2.0,
         priors: tuple[float, float] | None = None,
+        epsilon: float | None = None,
     ) -> float:
         """H-measure: one minus the expected minimum loss, as a share of that without skill.
 
@@ -165,6 +177,9 @@ class Roc:
             The relative cost of a false positive is drawn from Beta(alpha, beta).
         priors
             (p0, p1) of the negative and positive class; the shares in the data when None.
+        epsilon
+            Use only so many vertices of the hull that the loss is at most 1 + epsilon times the
+            exact one, so that H lies in [H - epsilon (1 - H), H]. All of them when None.
 
         Returns
         -------
@@ -175,8 +190,8 @@ class Roc:
         Raises
         ------
         ValueError
-            When alpha or beta is not positive and finite, or priors are not two positive numbers
-            that sum to 1.
+            When alpha, beta or epsilon is not positive and finite, or priors are not two positive
+            numbers that sum to 1.
 
         Notes
         -----
@@ -185,18 +200,18 @@ class Roc:
         """
         alpha, beta = check_severity(alpha, beta)
         scale = None if priors is None else check_priors(priors)
+        slack = None if epsilon is None else check_epsilon(epsilon)
         negatives, positives = self._weights
         if not negatives or not positives:
             return math.nan
         edges = hull_edges(self._blocks_exact())
         everything = negatives + positives
         p0, p1 = scale or (float(negatives / everything), float(positives / everything))
-        return h_of_edges(
-            np.array([float(edge.negatives / negatives) for edge in edges]) * p0,
-            np.array([float(edge.positives / positives) for edge in edges]) * p1,
-            alpha,
-            beta,
-        )
+        shares0 = np.array([float(edge.negatives / negatives) for edge in edges]) * p0
+        shares1 = np.array([float(edge.positives / positives) for edge in edges]) * p1
+        if slack is not None:
+            shares0, shares1 = thin(shares0, shares1, slack)
+        return h_of_edges(shares0, shares1, alpha, beta)
 
     def curve(self) -> Curve:
         """ROC curve from (0, 0), threshold +inf, to (1, 1), a point per distinct score; O(n)."""
@@ -234,6 +249,15 @@ class Roc:
         if self._uneven:
             return float(weight)
         return int(weight)
+
+    def _blocks(self) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[Any]]:
+        kind = np.float64 if self._uneven else np.int64
+        pairs = self._cells.values()
+        return (
+            np.array(list(self._cells), np.float64),
+            np.array([negatives.weight for negatives, _ in pairs], kind),
+            np.array([positives.weight for _, positives in pairs], kind),
+        )
 
     def _blocks_exact(self) -> Iterator[tuple[float, Exact, Exact]]:
         for score, (negatives, positives) in self._cells.items():
