@@ -6,6 +6,7 @@ them and `check` compares with them.
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -25,6 +26,8 @@ CALL_SECONDS: Final = 10.0
 """A call to a broker that answered before may take this long."""
 
 _ATTEMPT_SECONDS: Final = 1.0
+# Which of librdkafka's threads said it, and after how long.
+_NOISE: Final = re.compile(r"^\S+/(bootstrap|\d+): | \(after [^)]*\)")
 _MONTH: Final = timedelta(days=30)
 
 
@@ -105,7 +108,7 @@ def plans(settings: Settings, events_partitions: int | None = None) -> tuple[Pla
         Plan(topics.rejected, "topics.rejected", partitions, replication, kept),
         Plan(
             changelog_name(settings),
-            "the changelog of kafka.group",
+            "the changelog",
             events_partitions or partitions,
             replication,
             {
@@ -317,7 +320,7 @@ class Cluster:
     def _on_error(self, error: KafkaError) -> None:
         # That all are down follows from what the first one said, which tells more.
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
-            self._last_error = error.str()
+            self._last_error = _NOISE.sub("", error.str())
 
 
 def _text(error: KafkaException) -> str:

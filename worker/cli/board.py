@@ -35,6 +35,9 @@ _BARS: Final = "▁▂▃▄▅▆▇█"
 # A useless classifier has an AUC of one half: below it there is little to see.
 _FLOORS: Final = {"auc": 0.5, "auc_low": 0.5, "auc_high": 0.5, "auc_strict": 0.5, "auch": 0.5}
 _TRENDS: Final = ("auc", "h")
+_COLUMNS: Final = ("seq", "events", "positives", "full", "age")
+# Left out in this order where a terminal is narrow.
+_DISPENSABLE: Final = ("seq", "positives", "events", "age")
 _UNLIMITED: Final = 10_000
 _SECOND: Final = 1_000
 _UNITS: Final = (("d", 86_400 * _SECOND), ("h", 3_600 * _SECOND), ("m", 60 * _SECOND))
@@ -121,14 +124,25 @@ class Board:
         if len(shown) < len(self._rows):
             left = len(self._rows) - len(shown)
             status = f"{left:,} more keys: --key shows those you name; {status}"
+        columns = list(_COLUMNS)
+        dispensable = list(_DISPENSABLE)
+        bare = self._table(status, shown, columns)
+        while (free := console.width - _width(bare, console)) < 0 and dispensable:
+            columns.remove(dispensable.pop(0))
+            bare = self._table(status, shown, columns)
         trends = sum(name in _TRENDS for name in self._metrics)
-        bare = self._table(status, shown, samples=0)
-        unlimited = console.options.update(width=_UNLIMITED)
-        free = console.width - Measurement.get(console, unlimited, bare).maximum
         samples = min(free // max(trends, 1), SAMPLES)
-        return self._table(status, shown, samples) if samples >= FEWEST_SAMPLES else bare
+        if samples < FEWEST_SAMPLES:
+            return bare
+        return self._table(status, shown, columns, samples)
 
-    def _table(self, status: str, shown: Sequence[tuple[str, str]], samples: int) -> Table:
+    def _table(
+        self,
+        status: str,
+        shown: Sequence[tuple[str, str]],
+        columns: Sequence[str],
+        samples: int = 0,
+    ) -> Table:
         now = time.time() * _SECOND
         table = Table(
             box=box.SIMPLE_HEAD,
@@ -142,20 +156,26 @@ class Board:
         table.add_column("key", no_wrap=True, overflow="ellipsis")
         for name in self._metrics:
             table.add_column(name, no_wrap=True)
-        for name in ("seq", "events", "positives", "full", "age"):
+        for name in columns:
             table.add_column(name, justify="right", no_wrap=True)
         if self._noted(shown):
             table.add_column("note", no_wrap=True)
         for place in shown:
-            table.add_row(*self._cells(place, self._rows[place], now, samples))
+            table.add_row(*self._cells(place, self._rows[place], now, columns, samples))
         return table
 
     def _noted(self, shown: Iterable[tuple[str, str]]) -> bool:
         return any(_notes(self._rows[place].update) for place in shown)
 
-    def _cells(self, place: tuple[str, str], row: Row, now: float, samples: int) -> Iterable[Text]:
+    def _cells(
+        self,
+        place: tuple[str, str],
+        row: Row,
+        now: float,
+        columns: Sequence[str],
+        samples: int,
+    ) -> Iterable[Text]:
         update = row.update
-        window = update.get("window") or {}
         if self._several:
             yield Text(place[0])
         yield Text(place[1], style="bold")
@@ -168,11 +188,8 @@ class Board:
                 bars = sparkline(row.trends[name], _FLOORS.get(name, 0.0))
                 cell.append(bars[-samples:].ljust(samples) if samples else "", style or "cyan")
             yield cell
-        yield Text(count(update.get("seq")))
-        yield Text(count(window.get("events")))
-        yield Text(count(update.get("positives")))
-        yield _fullness(window)
-        yield Text(age(now - update.get("time", now)), style="dim")
+        for name in columns:
+            yield _cell(name, update, now)
         if notes := _notes(update):
             yield Text(notes, style="yellow")
 
@@ -224,6 +241,23 @@ def sparkline(values: Iterable[float | None], floor: float) -> str:
         share = (value - floor) / (1.0 - floor)
         bars.append(_BARS[min(max(int(share * len(_BARS)), 0), len(_BARS) - 1)])
     return "".join(bars)
+
+
+def _cell(name: str, update: dict[str, Any], now: float) -> Text:
+    window = update.get("window") or {}
+    match name:
+        case "events":
+            return Text(count(window.get("events")))
+        case "full":
+            return _fullness(window)
+        case "age":
+            return Text(age(now - update.get("time", now)), style="dim")
+    return Text(count(update.get(name)))
+
+
+def _width(table: Table, console: Console) -> int:
+    unlimited = console.options.update(width=_UNLIMITED)
+    return Measurement.get(console, unlimited, table).maximum
 
 
 def _notes(update: dict[str, Any]) -> str:

@@ -86,6 +86,8 @@ def play(console: Console, seconds: float | None, bootstrap_servers: str | None)
         if servers is None:
             _tell("starting the embedded broker (in memory, for show: it proves nothing of faults)")
             servers = stack.enter_context(EmbeddedBroker()).bootstrap_servers
+        else:
+            _tell(f"using the Kafka at {servers}; the demo's topics there go with its end")
         folder = stack.enter_context(Folder())
         settings = config.load(write_settings(folder.path, servers), environ={})
         stack.enter_context(_topics(settings, keep=bootstrap_servers is None))

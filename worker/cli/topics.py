@@ -13,7 +13,7 @@ from worker import admin
 from worker.cli import options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from worker.admin import Plan, Topic
 
@@ -50,6 +50,8 @@ def create(
 
     console = options.stdout()
     console.print(_table(wanted, there, "to be made" if dry_run else "made"))
+    for detail in _details(wanted, there):
+        console.print(detail)
     wrong = [sentence for plan in wanted for sentence in admin.faults(plan, there.get(plan.name))]
     if wrong:
         raise RocstreamError("; ".join(wrong))
@@ -58,34 +60,30 @@ def create(
 
 
 def _table(wanted: tuple[Plan, ...], there: Mapping[str, Topic], made: str) -> Table:
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    table.add_column("topic", overflow="fold")
-    table.add_column("from", style="dim")
-    table.add_column("partitions", justify="right")
-    table.add_column("replication", justify="right")
-    table.add_column("state")
-    table.add_column("settings", overflow="fold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for name in ("topic", "setting"):
+        table.add_column(name, overflow="fold")
+    for name in ("partitions", "copies"):
+        table.add_column(name, justify="right")
+    table.add_column("", no_wrap=True)
     for plan in wanted:
         topic = there.get(plan.name)
         if topic is None:
-            replication = "default" if plan.replication < 0 else str(plan.replication)
-            settings = "\n".join(f"{name} = {value}" for name, value in plan.settings.items())
-            table.add_row(
-                plan.name,
-                plan.setting,
-                str(plan.partitions),
-                replication,
-                f"[green]{made}[/]",
-                settings,
-            )
+            copies = "default" if plan.replication < 0 else str(plan.replication)
+            state = f"[green]{made}[/]"
+            table.add_row(plan.name, plan.setting, str(plan.partitions), copies, state)
             continue
-        fault = any(admin.faults(plan, topic))
-        table.add_row(
-            topic.name,
-            plan.setting,
-            str(topic.partitions),
-            str(topic.replication),
-            "[red]there, wrong[/]" if fault else "there",
-            "\n".join(admin.differences(plan, topic)),
-        )
+        state = "[red]there, wrong[/]" if any(admin.faults(plan, topic)) else "there"
+        numbers = (str(topic.partitions), str(topic.replication))
+        table.add_row(topic.name, plan.setting, *numbers, state)
     return table
+
+
+def _details(wanted: tuple[Plan, ...], there: Mapping[str, Topic]) -> Iterator[str]:
+    for plan in wanted:
+        topic = there.get(plan.name)
+        if topic is None:
+            settings = ", ".join(f"{name} = {value}" for name, value in plan.settings.items())
+            yield f"{plan.name}: {settings}"
+        elif differing := admin.differences(plan, topic):
+            yield f"{plan.name}: left as it is, {', '.join(differing)}"
