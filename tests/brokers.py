@@ -103,6 +103,14 @@ class Broker(ABC):
         """End it as a power cut would; port and data are kept for `start`."""
 
     @abstractmethod
+    def freeze(self) -> None:
+        """Stop it in the middle of whatever it does, connections kept."""
+
+    @abstractmethod
+    def thaw(self) -> None:
+        """Let a frozen broker go on."""
+
+    @abstractmethod
     def close(self) -> None:
         """End it for good and remove its data."""
 
@@ -154,7 +162,7 @@ class GivenBroker(Broker):
     def stop(self) -> None:
         raise NoBrokerError(f"{self.name} is not ours to stop: take the fixture `own_kafka`")
 
-    kill = stop
+    kill = freeze = thaw = stop
 
     def close(self) -> None:
         pass
@@ -217,6 +225,16 @@ class JavaBroker(Broker):
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)
+
+    def freeze(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            os.killpg(self._process.pid, number)
 
     def close(self) -> None:
         self.kill()
@@ -289,6 +307,12 @@ class DockerBroker(Broker):
 
     def kill(self) -> None:
         self._container.get_wrapped_container().kill()
+
+    def freeze(self) -> None:
+        self._container.get_wrapped_container().pause()
+
+    def thaw(self) -> None:
+        self._container.get_wrapped_container().unpause()
 
     def close(self) -> None:
         if self._container.get_wrapped_container() is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -21,6 +22,14 @@ from worker.admin import Cluster, plans
 if TYPE_CHECKING:
     import signal
     from collections.abc import Callable, Iterable, Iterator
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
 
 READY = '"ready"'
 

@@ -1,0 +1,219 @@
+"""Faults on a real Kafka: whatever happens, every update once, or a sentence and exit 3."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from computed import assert_exactly, expected_updates, reference_h, tied_events
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from jobs import Job, free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = pytest.mark.broker
+
+MONITOR = """
+[[monitor]]
+name = "last-500"
+window = { kind = "count", size = 500, slide = 50 }
+metrics = ["auc", "h"]
+"""
+
+
+def test_a_worker_waits_for_its_broker_and_says_so_once(tmp_path: Path) -> None:
+    job = Job(f"127.0.0.1:{free_port()}", tmp_path, MONITOR, 1)
+    with job.worker() as worker:
+        worker.wait_for(lambda: "no Kafka broker answers" in worker.text())
+        worker.signal(signal.SIGTERM)
+        assert worker.exit_code() == 0
+        assert worker.text().count("no Kafka broker answers") == 1
+        assert job.settings.kafka.bootstrap_servers[0] in worker.text()
+
+
+def test_a_missing_topic_ends_the_worker_with_the_cure(kafka: Any, tmp_path: Path) -> None:
+    job = Job(kafka.bootstrap_servers, tmp_path, MONITOR, 1)
+    with job.worker() as worker:
+        assert worker.exit_code() == 2
+        assert "topics create" in worker.text()
+        assert job.settings.topics.events in worker.text()
+        assert "Traceback" not in worker.text()
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_a_broker_that_goes_and_comes_is_waited_out(
+    own_kafka: Any, tmp_path: Path, how: str
+) -> None:
+    job = Job(own_kafka.bootstrap_servers, tmp_path, MONITOR, 2)
+    job.create_topics()
+    events = tied_events(20_000, keys=6, seed=2)
+    expected = expected_updates(events, reference_h)
+    with job.worker() as worker:
+        worker.wait_until_ready()
+        job.produce(events[:12_000])
+        # In the middle of the work or behind it: both must hold.
+        worker.wait_for(lambda: len(job.read(job.settings.topics.updates, 0)) > 50)
+        getattr(own_kafka, how)()
+        time.sleep(3)
+        own_kafka.start()
+        job.produce(events[12_000:])
+        assert_exactly(job.updates(len(expected), seconds=90), expected)
+        worker.signal(signal.SIGTERM)
+        assert worker.exit_code() == 0, worker.text()[-3000:]
+
+
+def test_an_outage_longer_than_a_transaction_is_waited_out(own_kafka: Any, tmp_path: Path) -> None:
+    """The coordinator gives up the open transaction: the task is opened anew."""
+    job = Job(own_kafka.bootstrap_servers, tmp_path, MONITOR, 1)
+    job.create_topics()
+    events = tied_events(20_000, keys=3, seed=4)
+    expected = expected_updates(events, reference_h)
+    with job.worker() as worker:
+        worker.wait_until_ready()
+        job.produce(events[:10_000])
+        worker.wait_for(lambda: len(job.read(job.settings.topics.updates, 0)) > 20)
+        own_kafka.freeze()
+        time.sleep(20)
+        own_kafka.thaw()
+        job.produce(events[10_000:])
+        assert_exactly(job.updates(len(expected), seconds=120), expected)
+        assert worker.process.poll() is None, worker.text()[-3000:]
+
+
+def test_a_frozen_worker_that_wakes_writes_nothing_more(new_job: Callable[..., Job]) -> None:
+    """Its tasks go to another; awake again, it is fenced, and comes back with the group."""
+    job = new_job()
+    events = tied_events(30_000, keys=9, seed=6)
+    expected = expected_updates(events, reference_h)
+    with job.worker() as zombie:
+        zombie.wait_until_ready()
+        job.produce(events[:10_000])
+        zombie.wait_for(lambda: len(job.read(job.settings.topics.updates, 0)) > 30)
+        zombie.signal(signal.SIGSTOP)
+        with job.worker() as heir:
+            job.produce(events[10_000:20_000])
+            heir.wait_until_ready()
+            heir.wait_for(lambda: len(job.read(job.settings.topics.updates, 0)) > 350)
+            zombie.signal(signal.SIGCONT)
+            job.produce(events[20_000:])
+            assert_exactly(job.updates(len(expected), seconds=90), expected)
+            assert zombie.process.poll() is None, zombie.text()[-3000:]
+
+
+def test_a_log_that_retention_has_eaten_into_needs_a_decision(
+    new_job: Callable[..., Job],
+) -> None:
+    job = new_job(partitions=1)
+    good = orjson.dumps({"score": 0.5, "label": 1})
+    job.produce([(b"k", good)] * 1_000)
+    with job.worker() as worker:
+        job.updates(20)
+        worker.signal(signal.SIGTERM)
+        worker.exit_code()
+    job.produce([(b"k", good)] * 1_000)
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    eaten = TopicPartition(job.settings.topics.events, 0, 1_500)
+    admin.delete_records([eaten])[eaten].result(20)
+    with job.worker() as worker:
+        assert worker.exit_code() == 3
+        text = worker.text()
+        assert "Traceback" not in text
+        for part in (job.settings.topics.events, "1000", "1500", "--accept-gap"):
+            assert part in text
+    with job.worker("--accept-gap"):
+        updates = job.updates(30)[20:]
+    assert [update["note"] for update in updates] == ["gap"] + [None] * 9
+    assert [update["seq"] for update in updates] == list(range(1, 11))
+    with job.worker() as worker:
+        # The decision was kept: no need to say it again.
+        worker.wait_until_ready()
+
+
+def test_a_topic_made_again_needs_a_decision(new_job: Callable[..., Job]) -> None:
+    job = new_job(partitions=1)
+    good = orjson.dumps({"score": 0.5, "label": 1})
+    job.produce([(b"k", good)] * 100)
+    with job.worker() as worker:
+        job.updates(2)
+        worker.signal(signal.SIGTERM)
+        worker.exit_code()
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    topic = job.settings.topics.events
+    admin.delete_topics([topic])[topic].result(20)
+    _again(lambda: admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(20))
+    job.produce([(b"k", good)] * 500)
+    with job.worker() as worker:
+        assert worker.exit_code() == 3
+        assert "made again" in worker.text()
+        assert "--accept-gap" in worker.text()
+
+
+def _again(call: Callable[[], object], seconds: float = 20) -> None:
+    """Call until it works: a deletion is over some time after it was confirmed."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            call()
+        except Exception:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+        else:
+            return
+
+
+def test_aborted_transactions_of_the_source_do_not_count(new_job: Callable[..., Job]) -> None:
+    job = new_job()
+    events = tied_events(6_000, keys=5, seed=8)
+    rng = random.Random(1)  # noqa: S311 - a seeded choice
+    producer = Producer(
+        {
+            "bootstrap.servers": job.servers,
+            "transactional.id": f"{job.settings.kafka.group}-source",
+            "partitioner": "murmur2_random",
+        }
+    )
+    producer.init_transactions(20)
+    kept = []
+    for start in range(0, len(events), 300):
+        producer.begin_transaction()
+        part = events[start : start + 300]
+        for key, value in part:
+            producer.produce(job.settings.topics.events, value, key)
+        if rng.random() < 0.4:
+            producer.abort_transaction(20)
+        else:
+            producer.commit_transaction(20)
+            kept += part
+    expected = expected_updates(kept, reference_h)
+    with job.worker():
+        assert_exactly(job.updates(len(expected)), expected)
+
+
+def test_offsets_of_the_group_set_by_hand_change_nothing(new_job: Callable[..., Job]) -> None:
+    job = new_job(partitions=1)
+    events = tied_events(4_000, keys=2, seed=9)
+    expected = expected_updates(events, reference_h)
+    job.produce(events[:2_000])
+    with job.worker() as worker:
+        worker.wait_for(lambda: len(job.read(job.settings.topics.updates, 0)) > 10)
+        worker.signal(signal.SIGTERM)
+        worker.exit_code()
+    from confluent_kafka import ConsumerGroupTopicPartitions  # noqa: PLC0415
+
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    moved = ConsumerGroupTopicPartitions(
+        job.settings.kafka.group, [TopicPartition(job.settings.topics.events, 0, 17)]
+    )
+    for future in admin.alter_consumer_group_offsets([moved]).values():
+        future.result(20)
+    job.produce(events[2_000:])
+    with job.worker():
+        assert_exactly(job.updates(len(expected)), expected)
