@@ -14,7 +14,17 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
-MODULES = ("_tree", "_batch", "_severity", "_hull", "_weighted", "_roc", "_window")
+MODULES = (
+    "_tree",
+    "_query",
+    "_batch",
+    "_severity",
+    "_hull",
+    "_edges",
+    "_weighted",
+    "_roc",
+    "_window",
+)
 
 DIRECTIVES = {
     "language_level": 3,

@@ -11,7 +11,7 @@ from libc.math cimport NAN, isfinite
 import numpy as np
 
 from engine._batch cimport Batch, batch_of, pointer_of
-from engine._hull cimport thin, hull_of_blocks, loss_share
+from engine._edges cimport hull_of_blocks, loss_share, thin
 from engine._tree cimport DONE, NEGATIVE, NO_MEMORY, POSITIVE, TOO_MANY, negatives, positives
 
 from engine.events import label_of, score_of, weight_of
@@ -226,11 +226,19 @@ cdef class Roc:
 
     cdef Status enter(self, double score, bint label) noexcept nogil:
         """Put an event of weight 1 in, while `blocks` is None."""
-        return self.tree.add(score, label)
+        cdef Status status = self.tree.add(score, label)
+        self.edge_list.since += 1
+        if status == DONE and self.edge_list.live:
+            self.edge_list.touch(score, POSITIVE if label else NEGATIVE, label)
+        return status
 
     cdef Status leave(self, double score, bint label) noexcept nogil:
         """Take an event of weight 1 out, while `blocks` is None."""
-        return self.tree.remove(score, label)
+        cdef Status status = self.tree.remove(score, label)
+        self.edge_list.since += 1
+        if status == DONE and self.edge_list.live:
+            self.edge_list.touch(score, 0 - (POSITIVE if label else NEGATIVE), not label)
+        return status
 
     cdef int add_event(self, double score, bint label, double weight) except -1:
         if weight == 1 and self.blocks is None:
@@ -258,8 +266,6 @@ cdef class Roc:
 
     cdef double h_by_data(self, Severity severity) except? -1:
         """H with priors from the data, exact, unit weights."""
-        if not self.edge_list.sweep(self.tree):
-            raise MemoryError("no memory for the hull; nothing has changed")
         return self.edge_list.h_measure(self.tree, severity)
 
     cdef tuple arrays(self):
@@ -281,9 +287,7 @@ cdef class Roc:
         if self.blocks is not None:
             scores, negative, positive = self.arrays()
             return hull_of_blocks(scores, negative, positive)
-        if not self.edge_list.sweep(self.tree):
-            raise MemoryError("no memory for the hull; nothing has changed")
-        return self.edge_list.arrays()
+        return self.edge_list.arrays(self.tree)
 
     # Between unit weights and others
 
@@ -302,6 +306,7 @@ cdef class Roc:
                 blocks.add(s[i], True, p[i], <unsigned int> p[i])
         self.blocks = blocks
         self.tree.clear()
+        self.edge_list.rest()
         return 0
 
     cdef int to_tree(self) except -1:
@@ -322,6 +327,7 @@ cdef class Roc:
         """Assert the invariants; O(n)."""
         if self.blocks is None:
             self.tree._check()
+            self.edge_list._check(self.tree)
             return
         assert self.tree.total == 0
         assert self.blocks.uneven

@@ -8,3 +8,4 @@ cdef class Severity:
     cdef Beta lower
 
     cdef double loss(self, double negative, double positive) noexcept nogil
+    cdef bint equals(self, Severity other) noexcept

@@ -67,3 +67,6 @@ cdef class Severity:
             negative * self.share_a * self.lower(self.alpha + 1, self.beta, c, 0)
             + positive * self.share_b * self.lower(self.beta + 1, self.alpha, negative / length, 0)
         )
+
+    cdef bint equals(self, Severity other) noexcept:
+        return other is not None and self.alpha == other.alpha and self.beta == other.beta

@@ -1,0 +1,146 @@
+"""Which point of the ROC curve lies furthest below a chord: a walk over the counted tree.
+
+The curve is drawn as positives over negatives by increasing score, so its hull is the lower one. A
+point (x, y) lies below the chord from (0, 0) to (X, Y) when X y - Y x < 0, and deeper the smaller that
+is. A whole subtree lies within the box of the counts before it and after it, so it is skipped when
+the box's lower right corner is no deeper than the best point yet: its counts alone decide. In a leaf
+without ties only a negative before a positive can be deepest; its label bits show where those are.
+All of it is integers under 2**63.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from engine._tree cimport (
+    NONE,
+    Head,
+    Inner,
+    bits_below,
+    counts_before,
+    negatives,
+    popcount,
+    positives,
+    rank_upto,
+    slot_of,
+    trailing_zeros,
+)
+
+
+cdef inline void offer(Query *query, int64_t x, int64_t y, double score) noexcept nogil:
+    """Take a point if it is the deepest so far; of equal ones the first stays."""
+    cdef int64_t depth = query.end_x * y - query.end_y * x
+    if depth < query.depth:
+        query.depth = depth
+        query.x = x
+        query.y = y
+        query.score = score
+
+
+cdef void search(Tree tree, Query *query, uint64_t start) noexcept nogil:
+    """Find the deepest point at scores in (low, high] that is deeper than what `query` has.
+
+    `start` is the packed counts of the edge's start.
+    """
+    search_node(
+        tree,
+        query,
+        tree.root,
+        tree.height,
+        -negatives(start),
+        -positives(start),
+        negatives(tree.total) - negatives(start),
+        query.low != -INFINITY,
+        query.high != INFINITY,
+    )
+
+
+cdef void search_node(
+    Tree tree,
+    Query *query,
+    uint32_t node,
+    uint32_t level,
+    int64_t x,
+    int64_t y,
+    int64_t after_x,
+    bint cut_low,
+    bint cut_high,
+) noexcept nogil:
+    """Search a subtree with the counts (x, y) before it and `after_x` negatives up to its end.
+
+    `cut_low` and `cut_high` tell that the bound may lie inside the subtree.
+    """
+    cdef Inner *inner
+    cdef uint32_t first, last, slot, group
+    cdef uint64_t before
+    cdef int64_t end_x
+    if level == 0:
+        search_leaf(tree, query, node, x, y, cut_low, cut_high)
+        return
+    inner = &tree.inners[node]
+    first = slot_of(inner, query.low) if cut_low else 0
+    last = slot_of(inner, query.high) if cut_high else inner.size - 1
+    slot = first
+    while slot <= last:
+        group = slot >> 3
+        if slot & 7 == 0 and (slot > first or not cut_low):
+            # A group of eight in one box.
+            end_x = after_x if group == 7 or 8 * group + 8 >= inner.size else (
+                x + negatives(inner.before[group + 1])
+            )
+            if (
+                query.end_x * (y + positives(inner.before[group])) - query.end_y * end_x
+                >= query.depth
+                and (8 * group + 7 < last or not cut_high)
+            ):
+                slot += 8
+                continue
+        before = counts_before(inner, slot)
+        end_x = after_x
+        if slot + 1 < inner.size:
+            end_x = x + negatives(counts_before(inner, slot + 1))
+        if (
+            (cut_low and slot == first)
+            or (cut_high and slot == last)
+            or query.end_x * (y + positives(before)) - query.end_y * end_x < query.depth
+        ):
+            search_node(
+                tree,
+                query,
+                inner.child[slot],
+                level - 1,
+                x + negatives(before),
+                y + positives(before),
+                end_x,
+                cut_low and slot == first,
+                cut_high and slot == last,
+            )
+        slot += 1
+
+
+cdef void search_leaf(
+    Tree tree, Query *query, uint32_t leaf, int64_t x, int64_t y, bint cut_low, bint cut_high
+) noexcept nogil:
+    """Search a leaf with the counts (x, y) before it."""
+    cdef const double *keys = tree.leaves[leaf].keys
+    cdef Head *head = &tree.heads[leaf]
+    cdef uint32_t low = rank_upto(keys, query.low) if cut_low else 0
+    cdef uint32_t high = rank_upto(keys, query.high) if cut_high else head.size
+    cdef uint64_t turns
+    cdef uint64_t *counts
+    cdef int64_t ones
+    cdef uint32_t rank
+    if low >= high:
+        return
+    if head.side != NONE:
+        counts = tree.sides[head.side].counts
+        for rank in range(low, high):
+            offer(query, x + negatives(counts[rank]), y + positives(counts[rank]), keys[rank])
+        return
+    # Negatives before a positive, and the last one of the range.
+    turns = ~head.labels & ((head.labels >> 1) | (<uint64_t> 1 << (high - 1)))
+    turns &= bits_below(high) & ~bits_below(low)
+    while turns:
+        rank = trailing_zeros(turns)
+        turns &= turns - 1
+        ones = popcount(head.labels & bits_below(rank + 1))
+        offer(query, x + rank + 1 - ones, y + ones, keys[rank])
