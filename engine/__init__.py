@@ -1,20 +1,32 @@
 """Exact ROC readings over changing multisets of scored events; no Kafka, no clock, no I/O.
 
-Every name exists twice: in a compiled core and in a plain Python twin, `engine.reference`, under
-one contract. The core is used where it was built. The variable ROCSTREAM_ENGINE forces one:
-``reference`` or ``compiled``.
+`Roc` and `CountWindow` exist twice: in a compiled core and in a plain Python twin,
+`engine.reference`, under one contract. The core is used where it was built. The variable
+ROCSTREAM_ENGINE forces one: ``reference`` or ``compiled``.
 """
 
 from engine import reference
 from engine._choice import IMPLEMENTATION, CountWindow, Roc
+from engine.readings import Confusion, CostCurve, Ties
+from engine.reference import ApproximateRoc, BinnedRoc, LandmarkWindow, OrdinalRoc
 from engine.results import Columns, Curve, Readings
+from engine.windows import DecayWindow, TimeWindow
 
 __all__ = [
     "IMPLEMENTATION",
+    "ApproximateRoc",
+    "BinnedRoc",
     "Columns",
+    "Confusion",
+    "CostCurve",
     "CountWindow",
     "Curve",
+    "DecayWindow",
+    "LandmarkWindow",
+    "OrdinalRoc",
     "Readings",
     "Roc",
+    "Ties",
+    "TimeWindow",
     "reference",
 ]

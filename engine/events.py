@@ -51,6 +51,19 @@ def label_of(value: Any) -> int:
     return int(value)
 
 
+def class_of(value: Any, classes: int) -> int:
+    """Return a label as one of the classes 0 .. classes - 1.
+
+    Raises
+    ------
+    ValueError
+        When it equals none.
+    """
+    if isinstance(value, str | bytes) or value not in range(classes):
+        raise ValueError(f"a label is 0 to {classes - 1}, got {value!r}")
+    return int(value)
+
+
 def weight_of(value: Any) -> float:
     """Return a weight as a double.
 
@@ -113,9 +126,20 @@ def columns_of(
     TypeError
         When something is no number.
     """
+    return ordinal_columns_of(scores, labels, 2, weights, times)
+
+
+def ordinal_columns_of(
+    scores: Iterable[Any],
+    labels: Iterable[Any],
+    classes: int,
+    weights: Iterable[Any] | None = None,
+    times: Iterable[Any] | None = None,
+) -> Columns:
+    """Check events as `columns_of` does, with labels 0 .. classes - 1."""
     columns = Columns(
         _scores(scores),
-        _labels(labels),
+        _labels(labels, classes),
         None if weights is None else _weights(weights),
         None if times is None else _times(times),
     )
@@ -158,13 +182,13 @@ def _scores(values: Iterable[Any]) -> npt.NDArray[np.float64]:
     return scores + 0.0
 
 
-def _labels(values: Iterable[Any]) -> npt.NDArray[np.uint8]:
+def _labels(values: Iterable[Any], classes: int) -> npt.NDArray[np.uint8]:
     array = _array(values)
     if array.dtype.kind not in NUMBERS:
-        return np.array([label_of(value) for value in array.tolist()], np.uint8)
-    known = (array == 0) | (array == 1)
+        return np.array([class_of(value, classes) for value in array.tolist()], np.uint8)
+    known = np.isin(array, np.arange(classes)) if classes > 2 else (array == 0) | (array == 1)  # noqa: PLR2004 - the common case is quicker
     if not known.all():
-        raise ValueError(f"a label is 0 or 1, got {array[~known][0].item()!r}")
+        raise ValueError(f"a label is 0 to {classes - 1}, got {array[~known][0].item()!r}")
     return array.astype(np.uint8)
 
 

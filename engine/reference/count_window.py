@@ -5,28 +5,19 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from engine.events import columns_of, label_of, score_of, time_of, weight_of
-from engine.readings import OF_WINDOWS, READERS, Columns, Readings, check_names, check_severity
+from engine.events import columns_of
 from engine.reference.roc import Roc
+from engine.reference.window import Event, Window, at_least
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from engine.readings import Columns
 
 
-class Event(NamedTuple):
-    """One event of a window; `time` in ms, 0 when it has none."""
-
-    score: float
-    label: int
-    weight: float
-    time: int
-
-
-class CountWindow:
+class CountWindow(Window):
     """The last `size` events pushed, and their ROC.
 
     Events are numbered from 0 in the order they were pushed: their ordinals.
@@ -51,13 +42,12 @@ class CountWindow:
     (1, 3, 2)
     """
 
-    __slots__ = ("_events", "_size", "roc", "seen")
+    __slots__ = ("_events", "_size")
 
     def __init__(self, size: int) -> None:
-        self._size = _at_least("size", size, 1)
+        super().__init__()
+        self._size = at_least("size", size, 1)
         self._events: deque[Event] = deque()
-        self.roc = Roc()
-        self.seen = 0
 
     def __len__(self) -> int:
         """Return how many events are inside; O(1)."""
@@ -73,87 +63,12 @@ class CountWindow:
         """Ordinal of the oldest event inside; `seen` when there is none."""
         return self.seen - len(self._events)
 
-    def push(self, score: float, label: int, weight: float = 1, time: int | None = None) -> None:
-        """Put an event in; the oldest leaves when the window is full. O(log n).
-
-        Parameters
-        ----------
-        score, label, weight
-            As for `Roc.add`.
-        time
-            Event time in ms since the epoch; 0 when None.
-
-        Raises
-        ------
-        ValueError
-            When one is bad; nothing has changed then.
-        """
-        self._push(Event(score_of(score), label_of(label), weight_of(weight), time_of(time)))
-
-    def extend(
-        self,
-        scores: Iterable[Any],
-        labels: Iterable[Any],
-        weights: Iterable[Any] | None = None,
-        times: Iterable[Any] | None = None,
-    ) -> None:
-        """Push many events, all or none; O(k log n).
-
-        Raises
-        ------
-        ValueError
-            When an element is bad, or the lengths are unequal.
-        """
-        for event in _events_of(columns_of(scores, labels, weights, times)):
-            self._push(event)
-
-    def slide(
-        self,
-        scores: Iterable[Any],
-        labels: Iterable[Any],
-        weights: Iterable[Any] | None = None,
-        times: Iterable[Any] | None = None,
-        *,
-        every: int,
-        read: Iterable[str] = ("auc", "h"),
-        alpha: float = 2.0,
-        beta: float = 2.0,
-    ) -> Readings:
-        """Push many events, all or none, and read the window each time `seen` is a multiple.
-
-        Parameters
-        ----------
-        scores, labels, weights, times
-            As for `extend`.
-        every
-            Read after every so many events, counted from the window's first one ever.
-        read
-            Names of readings, see `engine.readings.names`.
-        alpha, beta
-            Severity of the H-measure.
-
-        Returns
-        -------
-        readings
-            An array per name, an entry per slide. Counts, and the weights of classes while all
-            weights are 1, and times (ms) are int64, the rest float64.
-
-        Raises
-        ------
-        ValueError
-            When an element, a name or a parameter is bad; nothing has changed then.
-        """
-        _at_least("every", every, 1)
-        names = check_names(read)
-        severity = check_severity(alpha, beta)
-        columns = columns_of(scores, labels, weights, times)
-        rows: list[list[float]] = []
-        for event in _events_of(columns):
-            self._push(event)
-            if self.seen % every == 0:
-                rows.append([self._read(name, *severity) for name in names])
-        arrays = [_array(name, [row[column] for row in rows]) for column, name in enumerate(names)]
-        return Readings(names, arrays)
+    @property
+    def span(self) -> tuple[int, int]:
+        """Times of the first and of the last event pushed of those inside, ms; 0 when empty."""
+        if not self._events:
+            return 0, 0
+        return self._events[0].time, self._events[-1].time
 
     def columns(self, start: int, stop: int) -> Columns:
         """Copy the events with ordinals in [start, stop) that are still inside; O(n)."""
@@ -168,7 +83,7 @@ class CountWindow:
         )
 
     @classmethod
-    def restore(cls, size: int, first: int, columns: Columns) -> CountWindow:
+    def restore(cls, size: int, first: int, columns: Columns) -> Self:
         """Make a window of events kept elsewhere; O(n log n).
 
         Parameters
@@ -186,7 +101,7 @@ class CountWindow:
             When a parameter or an event is bad.
         """
         window = cls(size)
-        window.seen = _at_least("first", first, 0)
+        window.seen = at_least("first", first, 0)
         window.extend(*columns)
         return window
 
@@ -198,11 +113,11 @@ class CountWindow:
         ValueError
             When the size is less than 1.
         """
-        self._size = _at_least("size", size, 1)
+        self._size = at_least("size", size, 1)
         while len(self._events) > self._size:
             self._drop()
 
-    def _push(self, event: Event) -> None:
+    def _take(self, event: Event) -> None:
         if len(self._events) == self._size:
             self._drop()
         self._events.append(event)
@@ -213,17 +128,6 @@ class CountWindow:
         event = self._events.popleft()
         self.roc.remove(event.score, event.label, event.weight)
 
-    def _read(self, name: str, alpha: float, beta: float) -> float:
-        match name:
-            case "events":
-                return len(self._events)
-            case "start":
-                return self._events[0].time
-            case "end":
-                return self._events[-1].time
-            case _:
-                return READERS[name](self.roc, alpha, beta)
-
     def _check(self) -> None:
         """Assert the invariants."""
         self.roc._check()  # noqa: SLF001 - invariants of a part
@@ -233,30 +137,3 @@ class CountWindow:
         for event in self._events:
             content.add(event.score, event.label, event.weight)
         assert content._cells == self.roc._cells  # noqa: SLF001 - the same
-
-
-def _at_least(name: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or value != int(value) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value)
-
-
-def _events_of(columns: Columns) -> Iterator[Event]:
-    count = len(columns.scores)
-    weights = np.ones(count) if columns.weights is None else columns.weights
-    times = np.zeros(count, np.int64) if columns.times is None else columns.times
-    rows = zip(
-        columns.scores.tolist(),
-        columns.labels.tolist(),
-        weights.tolist(),
-        times.tolist(),
-        strict=True,
-    )
-    return map(Event._make, rows)
-
-
-def _array(name: str, values: Sequence[float]) -> Any:
-    whole = name in OF_WINDOWS or (
-        name in {"positives", "negatives"} and all(isinstance(value, int) for value in values)
-    )
-    return np.array(values, np.int64 if whole else np.float64)

@@ -1,0 +1,209 @@
+"""What all windows share: events come in, alone or many, and readings come out at slides."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from engine.events import columns_of, label_of, score_of, time_of, weight_of
+from engine.readings import (
+    OF_WINDOWS,
+    READERS,
+    Columns,
+    Readings,
+    check_names,
+    check_severity,
+)
+from engine.reference.roc import Roc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+
+class Event(NamedTuple):
+    """One event of a window; `time` in ms, 0 when it has none."""
+
+    score: float
+    label: int
+    weight: float
+    time: int
+
+
+class Window(ABC):
+    """Events that come in order of arrival, and the ROC of those that count.
+
+    Attributes
+    ----------
+    roc
+        Of what is inside.
+    seen
+        How many events were ever pushed.
+    """
+
+    __slots__ = ("roc", "seen")
+
+    # What makes the ROC: the twin's here, the compiled core's in the public classes.
+    make_roc: ClassVar[type[Any]] = Roc
+
+    def __init__(self) -> None:
+        self.roc = self.make_roc()
+        self.seen = 0
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return how many events are inside."""
+
+    @property
+    @abstractmethod
+    def span(self) -> tuple[int, int]:
+        """Times of the oldest and of the newest event inside, ms."""
+
+    def push(self, score: float, label: int, weight: float = 1, time: int | None = None) -> None:
+        """Put an event in; events that no longer belong to the window leave. O(log n).
+
+        Parameters
+        ----------
+        score, label, weight
+            As for `Roc.add`.
+        time
+            Event time in ms since the epoch; 0 when None.
+
+        Raises
+        ------
+        ValueError
+            When one is bad; nothing has changed then.
+        """
+        event = Event(score_of(score), label_of(label), weight_of(weight), time_of(time))
+        self._admit(None if time is None else [event.time], event.weight)
+        self._take(event)
+
+    def extend(
+        self,
+        scores: Iterable[Any],
+        labels: Iterable[Any],
+        weights: Iterable[Any] | None = None,
+        times: Iterable[Any] | None = None,
+    ) -> None:
+        """Push many events, all or none; O(k log n).
+
+        Raises
+        ------
+        ValueError
+            When an element is bad, or the lengths are unequal.
+        """
+        for event in self._admitted(scores, labels, weights, times):
+            self._take(event)
+
+    def slide(
+        self,
+        scores: Iterable[Any],
+        labels: Iterable[Any],
+        weights: Iterable[Any] | None = None,
+        times: Iterable[Any] | None = None,
+        *,
+        every: int,
+        read: Iterable[str] = ("auc", "h"),
+        alpha: float = 2.0,
+        beta: float = 2.0,
+    ) -> Readings:
+        """Push many events, all or none, and read the window each time `seen` is a multiple.
+
+        Parameters
+        ----------
+        scores, labels, weights, times
+            As for `extend`.
+        every
+            Read after every so many events, counted from the window's first one ever.
+        read
+            Names of readings, see `engine.readings.names`.
+        alpha, beta
+            Severity of the H-measure.
+
+        Returns
+        -------
+        readings
+            An array per name, an entry per slide. Counts, and the weights of classes while all
+            weights are 1, and times (ms) are int64, the rest float64.
+
+        Raises
+        ------
+        ValueError
+            When an element, a name or a parameter is bad; nothing has changed then.
+        """
+        at_least("every", every, 1)
+        names = check_names(read)
+        severity = check_severity(alpha, beta)
+        rows: list[list[float]] = []
+        for event in self._admitted(scores, labels, weights, times):
+            self._take(event)
+            if self.seen % every == 0:
+                rows.append([self._read(name, *severity) for name in names])
+        arrays = [_array(name, [row[column] for row in rows]) for column, name in enumerate(names)]
+        return Readings(names, arrays)
+
+    @abstractmethod
+    def _take(self, event: Event) -> None:
+        """Put a checked event in and let go of those that leave."""
+
+    def _admit(self, times: Any, heaviest: float) -> None:  # noqa: B027 - most take anything
+        """Refuse what this kind of window cannot take: ValueError."""
+
+    def _admitted(
+        self,
+        scores: Iterable[Any],
+        labels: Iterable[Any],
+        weights: Iterable[Any] | None,
+        times: Iterable[Any] | None,
+    ) -> Iterator[Event]:
+        columns = columns_of(scores, labels, weights, times)
+        heavy = columns.weights
+        self._admit(times, 1.0 if heavy is None else float(heavy.max()))
+        return events_of(columns)
+
+    def _read(self, name: str, alpha: float, beta: float) -> float:
+        match name:
+            case "events":
+                return len(self)
+            case "start":
+                return self.span[0]
+            case "end":
+                return self.span[1]
+            case _:
+                return READERS[name](self.roc, alpha, beta)
+
+
+def at_least(name: str, value: int, least: int) -> int:
+    """Return a whole number.
+
+    Raises
+    ------
+    ValueError
+        When it is not whole or less than `least`.
+    """
+    if isinstance(value, bool) or value < least or not float(value).is_integer():
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+def events_of(columns: Columns) -> Iterator[Event]:
+    """Give the events of columns one by one."""
+    count = len(columns.scores)
+    weights = np.ones(count) if columns.weights is None else columns.weights
+    times = np.zeros(count, np.int64) if columns.times is None else columns.times
+    rows = zip(
+        columns.scores.tolist(),
+        columns.labels.tolist(),
+        weights.tolist(),
+        times.tolist(),
+        strict=True,
+    )
+    return map(Event._make, rows)
+
+
+def _array(name: str, values: Sequence[float]) -> Any:
+    whole = name in OF_WINDOWS or (
+        name in {"positives", "negatives"} and all(isinstance(value, int) for value in values)
+    )
+    return np.array(values, np.int64 if whole else np.float64)
