@@ -2,5 +2,4 @@
 from engine._severity cimport Severity
 
 cdef tuple hull_of_blocks(object scores, object negative, object positive)
-cdef tuple thin(object negative, object positive, double epsilon)
 cdef double loss_share(object negative, object positive, Severity severity) except? -1

@@ -6,8 +6,6 @@ event; so these read the whole list of edges.
 
 from libc.math cimport NAN, fmax, fmin
 
-import numpy as np
-
 from engine._severity cimport Severity
 
 
@@ -29,27 +27,6 @@ cdef tuple hull_of_blocks(object scores, object negative, object positive):
         p[size] = more_positive
         size += 1
     return last[:size], merged_negative[:size], merged_positive[:size]
-
-
-cdef tuple thin(object negative, object positive, double epsilon):
-    """Merge edges so that no cost's least loss grows by more than the factor 1 + epsilon.
-
-    Of each run of vertices over which both losses at a vertex, the negatives above it and the
-    positives below it, stay within that factor the first one is kept; at most
-    2 log n / epsilon are (Tatti 2018, section 6).
-    """
-    above = np.concatenate([np.cumsum(negative[::-1])[::-1], [0.0]])
-    below = np.concatenate([[0.0], np.cumsum(positive)])
-    kept = [0]
-    at = 0
-    last = len(above) - 1
-    while at < last:
-        # First vertices that leave the run: `above` falls, `below` rises.
-        by_above = np.searchsorted(-above, -above[at] / (1 + epsilon), side="right")
-        by_below = np.searchsorted(below, below[at] * (1 + epsilon), side="right")
-        at = max(at + 1, min(int(by_above), int(by_below), last))
-        kept.append(at)
-    return -np.diff(above[kept]), np.diff(below[kept])
 
 
 cdef double loss_share(object negative, object positive, Severity severity) except? -1:

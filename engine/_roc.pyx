@@ -6,16 +6,20 @@ in `_weighted.Blocks` instead of `_tree.Tree`; when the last such weight leaves 
 readings depend on what is inside alone.
 """
 
-from libc.math cimport NAN, isfinite
+from libc.math cimport INFINITY, NAN, isnan, nextafter
+from libc.stdint cimport uint32_t, uint64_t
 
 import numpy as np
 
 from engine._batch cimport Batch, batch_of, pointer_of
-from engine._edges cimport hull_of_blocks, loss_share, thin
+from engine._edges cimport hull_of_blocks, loss_share
 from engine._tree cimport DONE, NEGATIVE, NO_MEMORY, POSITIVE, TOO_MANY, negatives, positives
 
 from engine.events import label_of, score_of, weight_of
-from engine.readings import check_priors
+from engine.readings.confusion import Confusion, confusion_of
+from engine.readings.roc_readings import RocReadings
+from engine.readings.severity import check_epsilon, check_priors, thin
+from engine.readings.thresholds import ks_of, mer_of, mwl_of
 from engine.results import Curve
 
 
@@ -196,8 +200,8 @@ cdef class Roc:
         cdef double p0, p1
         if priors is not None:
             p0, p1 = check_priors(priors)
-        if epsilon is not None and not (epsilon > 0 and isfinite(epsilon)):
-            raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
+        if epsilon is not None:
+            epsilon = check_epsilon(epsilon)
         if not self.negatives or not self.positives:
             return NAN
         if priors is None and epsilon is None and self.blocks is None:
@@ -219,8 +223,56 @@ cdef class Roc:
         last, negative, positive = self.edges()
         scores = self.arrays()[0]
         # An edge begins at the first score above the last one of the edge before.
-        starts = np.searchsorted(scores, last[:-1], side="right")
-        return curve_through(scores[np.concatenate([[0], starts])[: len(last)]], negative, positive)
+        starts = np.searchsorted(scores, np.concatenate([[-np.inf], last[:-1]]), side="right")
+        return curve_through(scores[starts[: len(last)]], negative, positive)
+
+    def confusion(self, threshold):
+        """Decide at a threshold and count, see `engine.readings.confusion`; O(log n)."""
+        cdef uint64_t below
+        if self.blocks is not None or isnan(threshold):
+            return confusion_of(*self._blocks(), threshold)
+        below = self.tree.counts_upto(nextafter(threshold, -INFINITY))
+        return Confusion(
+            tp=positives(self.tree.total - below),
+            fp=negatives(self.tree.total - below),
+            tn=negatives(below),
+            fn=positives(below),
+        )
+
+    def ks(self):
+        """Largest true minus false positive rate, see `engine.readings.thresholds`; O(edges)."""
+        return ks_of(*self._edges())
+
+    def mer(self):
+        """Minimum error rate over all thresholds, see `engine.readings.thresholds`; O(edges)."""
+        return mer_of(*self._edges())
+
+    def mwl(self, cost):
+        """Minimum weighted loss at a cost, see `engine.readings.thresholds`; O(edges)."""
+        return mwl_of(*self._edges(), cost)
+
+    # Read off the blocks in O(n), in one place for every ROC there is: `engine.readings`.
+    gini = RocReadings.gini
+    auch = RocReadings.auch
+    auc_interval = RocReadings.auc_interval
+    ties = RocReadings.ties
+    cost_curve = RocReadings.cost_curve
+    cost_area = RocReadings.cost_area
+
+    def _blocks(self):
+        """Distinct scores, rising, and the weights of negatives and positives at each.
+
+        Integers while all weights are 1, else doubles.
+        """
+        scores, negative, positive = self.arrays()
+        kind = np.int64 if self.blocks is None else np.float64
+        return scores, negative.astype(kind), positive.astype(kind)
+
+    def _edges(self):
+        """Weights of negatives and positives along the edges of the hull."""
+        _, negative, positive = self.edges()
+        kind = np.int64 if self.blocks is None else np.float64
+        return negative.astype(kind), positive.astype(kind)
 
     # Below Python
 
@@ -301,9 +353,9 @@ cdef class Roc:
         cdef Py_ssize_t i
         for i in range(len(scores)):
             if n[i]:
-                blocks.add(s[i], False, n[i], <unsigned int> n[i])
+                blocks.add(s[i], False, n[i], <uint32_t> n[i])
             if p[i]:
-                blocks.add(s[i], True, p[i], <unsigned int> p[i])
+                blocks.add(s[i], True, p[i], <uint32_t> p[i])
         self.blocks = blocks
         self.tree.clear()
         self.edge_list.rest()
@@ -315,7 +367,7 @@ cdef class Roc:
         counts = (positive.astype(np.uint64) << np.uint64(32)) | negative.astype(np.uint64)
         refuse(
             self.tree.build(
-                <double *> pointer_of(scores), <unsigned long long *> pointer_of(counts), len(scores)
+                <double *> pointer_of(scores), <uint64_t *> pointer_of(counts), len(scores)
             ),
             0,
             0,
