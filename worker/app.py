@@ -32,6 +32,9 @@ RUN_RECORDS: Final = 5_000
 FETCH_BYTES: Final = 4 << 20
 BUFFERED_RUNS: Final = 8
 GC_OBJECTS: Final = 50_000
+METADATA_MS: Final = 60_000
+"""How soon a topic that has grown is noticed, unless [kafka.client] says otherwise."""
+
 SESSION_SECONDS: Final = 10.0
 
 
@@ -78,6 +81,7 @@ def build(job: Job) -> JobApp:
         consumer_auto_offset_reset="earliest",
         consumer_group_instance_id=kafka.group_instance_id,
         consumer_max_fetch_size=FETCH_BYTES,
+        consumer_metadata_max_age_ms=int(kafka.client.get("metadata.max.age.ms", METADATA_MS)),
         key_serializer="raw",
         value_serializer="raw",
         store="memory://",

@@ -11,7 +11,7 @@ import orjson
 import pytest
 from computed import assert_exactly, expected_updates, reference_h, tied_events
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from jobs import Job, free_port
 
 if TYPE_CHECKING:
@@ -134,6 +134,21 @@ def test_a_log_that_retention_has_eaten_into_needs_a_decision(
     with job.worker() as worker:
         # The decision was kept: no need to say it again.
         worker.wait_until_ready()
+
+
+def test_a_topic_that_grows_needs_a_decision(new_job: Callable[..., Job]) -> None:
+    job = new_job('[kafka.client]\n"metadata.max.age.ms" = 1000\n' + MONITOR, partitions=2)
+    with job.worker() as worker:
+        worker.wait_until_ready()
+        admin = AdminClient({"bootstrap.servers": job.servers})
+        topic = job.settings.topics.events
+        admin.create_partitions([NewPartitions(topic, 3)])[topic].result(20)
+        assert worker.exit_code() == 3
+        assert "has grown" in worker.text()
+        assert "new kafka.group" in worker.text()
+    with job.worker() as worker:
+        assert worker.exit_code() == 2
+        assert "3 partitions" in worker.text()
 
 
 def test_a_topic_made_again_needs_a_decision(new_job: Callable[..., Job]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import signal
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,8 @@ def test_workers_that_come_and_go_share_the_work(new_job: Callable[..., Job]) ->
         job.produce(events[:10_000])
         with job.worker() as second:
             second.wait_until_ready()
+            # Tasks that stay where they are keep their state: nothing is read again.
+            first.wait_for(lambda: re.search(r'"kept": \[\d', first.text()) is not None)
             job.produce(events[10_000:20_000])
             second.wait_for(lambda: len(job.read(job.settings.topics.updates, 0)) > 250)
             first.signal(signal.SIGTERM)

@@ -73,10 +73,10 @@ class Consumer(stock.Consumer):
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
-        """Stop the flow, let each task commit what it has, drop their state."""
+        """Stop the flow, let each task commit what it has, and set it aside."""
         self.app.job.revoking = True
         await super().on_partitions_revoked(revoked)
-        await self.app.job.close(drain=True)
+        await self.app.job.park()
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         """Have the tasks opened (by the recovery service)."""

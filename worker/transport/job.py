@@ -81,6 +81,7 @@ class Job:
         self.settings = settings
         self.layout = layout
         self.tasks: dict[int, Task] = {}
+        self._parked: dict[int, Task] = {}
         self.revoking = False
         self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._app: JobApp | None = None
@@ -126,7 +127,10 @@ class Job:
     async def open(
         self, partitions: Iterable[int], generation: int, check: Callable[[], None]
     ) -> None:
-        """Fence former owners, read the state, check it against the log, start the tasks.
+        """Have a task at work for each partition.
+
+        Tasks that were parked go on, if they can prove that nobody else had them. For the others
+        fence former owners, read the state, check it against the log, start.
 
         Parameters
         ----------
@@ -144,20 +148,84 @@ class Job:
         WriteError, RestoreError
             When the broker refuses or the changelog cannot be read.
         """
-        await self.close(drain=True)
+        await self.park()
         check()
         began = time.monotonic()
-        numbers = sorted(partitions)
-        producers = {p: self._new_producer(p) for p in numbers}
+        numbers = set(partitions)
+        self._check_count(numbers)
+        await self._close([p for p in self._parked if p not in numbers])
+        parked = list(self._parked.values())
+        proofs = await asyncio.gather(*(self._call(task.prove) for task in parked))
+        await self._close(
+            [t.partition for t, proved in zip(parked, proofs, strict=True) if not proved]
+        )
+        check()
+        tasks = await self._rebuild(sorted(numbers - self._parked.keys()), generation, check)
+        kept, self._parked = self._parked, {}
+        self.tasks = {**kept, **{task.partition: task for task, _ in tasks}}
+        for task in kept.values():
+            task.go_on(generation)
+        for task, committed in tasks:
+            task.start(committed=committed)
+        log.info(
+            "tasks opened",
+            kept=sorted(kept),
+            rebuilt=[task.partition for task, _ in tasks],
+            took_s=round(time.monotonic() - began, 3),
+            cursors={p: task.pipeline.cursor.offset for p, task in sorted(self.tasks.items())},
+        )
+
+    async def park(self) -> None:
+        """Let each task commit what it has, then set it aside: it may well come back.
+
+        What has not come to rest in time is closed. Tasks that are being opened are given up.
+        """
+        self._give_up_opening()
+        tasks, self.tasks = self.tasks, {}
+        if not tasks:
+            return
+        began = time.monotonic()
+        parked = await asyncio.gather(*(task.park() for task in tasks.values()))
+        self._parked.update(
+            {p: task for (p, task), at_rest in zip(tasks.items(), parked, strict=True) if at_rest}
+        )
+        await asyncio.gather(*(task.close() for p, task in tasks.items() if p not in self._parked))
+        log.info(
+            "tasks parked", partitions=sorted(tasks), took_s=round(time.monotonic() - began, 3)
+        )
+
+    async def close(self) -> None:
+        """Close every task, those that are set aside too."""
+        self._give_up_opening()
+        tasks, self.tasks = self.tasks, {}
+        await asyncio.gather(*(task.close() for task in tasks.values()))
+        await self._close(list(self._parked))
+
+    def _give_up_opening(self) -> None:
+        self._cancel_read.set()
+        for producer in self._opening:
+            producer.abandon()
+        for rescue in self._rescues:
+            rescue.cancel()
+
+    async def _close(self, parked: list[int]) -> None:
+        await asyncio.gather(*(self._parked.pop(p).close() for p in parked))
+
+    async def _rebuild(
+        self, partitions: list[int], generation: int, check: Callable[[], None]
+    ) -> list[tuple[Task, bool]]:
+        """Make tasks from the changelog; tell beside each whether its cursor is committed."""
+        if not partitions:
+            return []
+        producers = {p: self._new_producer(p) for p in partitions}
         self._opening = list(producers.values())
         self._cancel_read = Event()
         try:
             await asyncio.gather(*(self._call(producer.open) for producer in producers.values()))
             check()
-            fenced = time.monotonic()
-            restored = await self._call(self._read, numbers, self._cancel_read)
+            restored = await self._call(self._read, partitions, self._cancel_read)
             check()
-            tasks = await self._call(self._build, numbers, generation, producers, restored)
+            tasks = await self._call(self._build, partitions, generation, producers, restored)
             check()
         except BaseException:
             self._cancel_read.set()
@@ -165,31 +233,7 @@ class Job:
             raise
         finally:
             self._opening = []
-        self.tasks = {task.partition: task for task, _ in tasks}
-        for task, committed in tasks:
-            task.start(committed=committed)
-        log.info(
-            "tasks opened",
-            partitions=numbers,
-            fence_s=round(fenced - began, 3),
-            restore_s=round(time.monotonic() - fenced, 3),
-            cursors={task.partition: task.pipeline.cursor.offset for task, _ in tasks},
-        )
-
-    async def close(self, *, drain: bool) -> None:
-        """Close every task, and give up opening those that are being opened."""
-        self._cancel_read.set()
-        for producer in self._opening:
-            producer.abandon()
-        tasks, self.tasks = self.tasks, {}
-        for rescue in self._rescues:
-            rescue.cancel()
-        if tasks:
-            began = time.monotonic()
-            await asyncio.gather(*(task.close(drain=drain) for task in tasks.values()))
-            log.info(
-                "tasks closed", partitions=sorted(tasks), took_s=round(time.monotonic() - began, 3)
-            )
+        return tasks
 
     async def leave(self) -> None:
         """Stop the flow, commit what there is, tell lag tools, and close every task."""
@@ -199,7 +243,7 @@ class Job:
             app.flow_control.suspend()
             await asyncio.gather(*(task.drain() for task in self.tasks.values()))
             await app.consumer.commit()
-        await self.close(drain=False)
+        await self.close()
         self.pool.shutdown(wait=False)
 
     def committed(self) -> dict[int, Cursor]:
@@ -267,6 +311,16 @@ class Job:
             )
             tasks.append((task, kept))
         return tasks
+
+    def _check_count(self, assigned: set[int]) -> None:
+        """Refuse partitions that came into being after the start: they have no changelog."""
+        count = self.layout.partitions
+        if assigned and max(assigned) >= count:
+            raise DecisionError(
+                f"the topic {self.settings.topics.events} has grown: partition {max(assigned)} was "
+                f"assigned, but the changelog {self.layout.changelog} has {count} partitions; keys "
+                "now go to other partitions than before, so take a new kafka.group"
+            )
 
     def _begin(self, log_extent: Extent, *, gap: bool) -> int:
         if gap or self.settings.topics.start == "earliest":

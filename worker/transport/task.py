@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from config.errors import RocstreamError
 from worker.transport.producer import Transaction
 
 if TYPE_CHECKING:
@@ -123,17 +124,44 @@ class Task:
         except TimeoutError:
             log.warning("task left with uncommitted work", task=self.partition)
 
-    async def close(self, *, drain: bool) -> None:
-        """Let go of everything; with `drain` after committing what there is."""
-        if drain:
-            await self.drain()
+    async def park(self) -> bool:
+        """Commit what there is and stand still; tell whether the task is fit to go on later."""
+        await self.drain()
+        await self._end_loop()
+        return not self.dead and self._at_rest()
+
+    def prove(self) -> bool:
+        """Commit the cursor once more, in a thread: success proves that nobody else had the task.
+
+        Whoever opens a task fences its former owner, so a transaction that goes through means
+        that the state here still is the state in the changelog.
+        """
+        try:
+            self._producer.commit(Transaction([], [], [], self.pipeline.cursor))
+        except RocstreamError as error:
+            log.info("task had another owner", task=self.partition, error=str(error))
+            return False
+        return True
+
+    def go_on(self, generation: int) -> None:
+        """Work again after `park`, in another generation of the group."""
+        self.generation = generation
+        self.closing = False
+        self.start(committed=True)
+
+    async def close(self) -> None:
+        """Let go of everything; what is not committed is worked out again by the next owner."""
         self.closing = self.dead = True
         self._room.set()
         self._producer.abandon()
-        if self._loop is not None:
-            self._loop.cancel()
-            await asyncio.gather(self._loop, return_exceptions=True)
+        await self._end_loop()
         await asyncio.get_running_loop().run_in_executor(self._pool, self._producer.close)
+
+    async def _end_loop(self) -> None:
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.cancel()
+            await asyncio.gather(loop, return_exceptions=True)
 
     def _at_rest(self) -> bool:
         cursor, committed = self.pipeline.cursor, self.committed
