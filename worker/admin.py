@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from config import Settings
 
+WAIT_SECONDS: Final = 5.0
+"""A command that a person waits for gives a broker this long to answer at all."""
+
 CALL_SECONDS: Final = 10.0
 """A call to a broker that answered before may take this long."""
 

@@ -57,12 +57,13 @@ class Row:
         self.trends: dict[str, deque[float | None]] = {
             name: deque(maxlen=SAMPLES) for name in metrics
         }
-        self._sampled = 0.0
+        self._sampled: int | None = None
 
-    def take(self, update: dict[str, Any], now: float) -> None:
-        """Replace the last update; within a second only the newest joins the trend."""
+    def take(self, update: dict[str, Any]) -> None:
+        """Replace the last update; within a second of event time only one joins the trend."""
         self.update = update
-        renew = now - self._sampled < SAMPLE_SECONDS
+        now = update.get("time", 0)
+        renew = self._sampled is not None and now - self._sampled < SAMPLE_SECONDS * _SECOND
         if not renew:
             self._sampled = now
         for name, trend in self.trends.items():
@@ -105,7 +106,7 @@ class Board:
         row = self._rows.get(place)
         if row is None:
             row = self._rows[place] = Row(name for name in _TRENDS if name in self._metrics)
-        row.take(update, time.monotonic())
+        row.take(update)
         self.updates += 1
 
     def table(self, status: str, console: Console, *, rows: int | None = None) -> Table:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from config import Settings
     from worker.admin import Cluster, Plan, Topic
 
-WAIT_SECONDS: Final = 5.0
 KEYS_SHOWN: Final = 3
 
 
@@ -56,7 +55,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
     yield Finding(GOOD, f"the settings are right (monitors: {names})")
     cluster = admin.Cluster(settings)
     try:
-        cluster.wait(WAIT_SECONDS)
+        cluster.wait(admin.WAIT_SECONDS)
     except admin.BrokerAwayError as error:
         yield Finding(BAD, str(error))
         return
@@ -115,10 +114,11 @@ def _events(settings: Settings, topics: Mapping[str, Topic]) -> Iterator[Finding
             f"{key!r} in {' and '.join(map(str, sorted(partitions)))}"
             for key, partitions in sorted(seen.scattered.items())[:KEYS_SHOWN]
         )
+        verb = "stands" if len(seen.scattered) == 1 else "stand"
         yield Finding(
             BAD,
-            f"{len(seen.scattered):,} of {seen.keys:,} sampled keys stand in several partitions of "
-            f"{topic.name} ({shown}), each with windows of its own: let the producers place "
+            f"{len(seen.scattered):,} of {seen.keys:,} sampled keys {verb} in several partitions "
+            f"of {topic.name} ({shown}), each with windows of its own: let the producers place "
             "records by the key (murmur2), all with the same number of partitions",
         )
     else:

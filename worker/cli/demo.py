@@ -102,7 +102,7 @@ def play(console: Console, seconds: float | None, bootstrap_servers: str | None)
 @contextmanager
 def _topics(settings: Settings, *, keep: bool) -> Iterator[None]:
     cluster = admin.Cluster(settings)
-    cluster.wait(seconds=10)
+    cluster.wait(admin.WAIT_SECONDS)
     plans = admin.plans(settings)
     cluster.create(plans)
     try:

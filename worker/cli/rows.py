@@ -6,6 +6,7 @@ import csv
 import io
 import math
 import re
+from datetime import UTC, datetime, timedelta
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 KEY_BYTES: Final = 1_024
 
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
+_DATE: Final = re.compile(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TICKS: Final = {
+    "ms": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1),
+    "us": timedelta(microseconds=1),
+}
 _BOM: Final = b"\xef\xbb\xbf"
 _SHOWN: Final = 40
 _MISSING: Final = object()
@@ -204,12 +212,19 @@ def _event(
         cell = row[column.number]
         if column.may_be_empty and not cell.strip():
             continue
+        what = "no number"
         try:
-            is_label = column.path == event.label
-            _put(document, column.path, _label(cell, event) if is_label else _number(cell))
+            if column.path == event.label:
+                value = _label(cell, event)
+            elif column.path == event.time:
+                what = "neither a number nor an ISO time with its zone"
+                value = _time(cell, event.time_unit)
+            else:
+                value = _number(cell)
         except ValueError:
             shown = cell if len(cell) <= _SHOWN else cell[:_SHOWN] + "..."
-            return f'the column "{column.name}" has {shown!r}, which is no number'
+            return f'the column "{column.name}" has {shown!r}, which is {what}'
+        _put(document, column.path, value)
     return Event(key, orjson.dumps(document))
 
 
@@ -221,6 +236,15 @@ def _number(cell: str) -> int | float:
     if not math.isfinite(number) or "_" in cell:
         raise ValueError(cell)
     return number
+
+
+def _time(cell: str, unit: str) -> int | float:
+    if _DATE.match(cell) is None:
+        return _number(cell)
+    time = datetime.fromisoformat(cell.strip())
+    if time.tzinfo is None:
+        raise ValueError(cell)
+    return (time - _EPOCH) // _TICKS[unit]
 
 
 def _label(cell: str, event: EventSettings) -> int | float | str:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from config import EventSettings
     from worker.cli.rows import Keys
 
-WAIT_SECONDS: Final = 10.0
-
 _REPORT_EVERY: Final = 512
 
 
@@ -76,7 +74,7 @@ def send(
     taken = rows.keys(settings.event, key, key_field)
     total = sources.sizes(source, form)
     cluster = admin.Cluster(settings)
-    cluster.wait(WAIT_SECONDS)
+    cluster.wait(admin.WAIT_SECONDS)
     if settings.topics.events not in cluster.partitions():
         raise SettingsError(
             f"the topic {settings.topics.events} (topics.events) does not exist at "

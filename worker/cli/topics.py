@@ -43,7 +43,7 @@ def create(
     """
     settings = options.settings(config)
     cluster = admin.Cluster(settings)
-    cluster.wait(seconds=10)
+    cluster.wait(admin.WAIT_SECONDS)
     wanted = admin.plans(settings, cluster.partitions().get(settings.topics.events))
     there = cluster.topics(plan.name for plan in wanted)
     cluster.create([plan for plan in wanted if plan.name not in there], dry_run=dry_run)

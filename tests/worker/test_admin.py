@@ -1,0 +1,66 @@
+"""What a job needs at its broker, and what is said of topics that are not so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from worker import admin
+from worker.admin import Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from config import Settings
+
+
+def test_a_job_needs_four_topics(settings_of: Callable[..., Settings]) -> None:
+    settings = settings_of()
+    events, updates, rejected, changelog = admin.plans(settings, events_partitions=7)
+    assert (events.name, updates.name) == (settings.topics.events, settings.topics.updates)
+    assert rejected.name == settings.topics.rejected
+    assert changelog.name == f"{settings.kafka.group}-windows-changelog"
+    assert changelog.partitions == 7
+    assert updates.partitions == settings.topics.partitions
+
+
+def test_updates_and_rejected_are_kept_for_a_month_and_state_is_compacted(
+    settings_of: Callable[..., Settings],
+) -> None:
+    _, updates, rejected, changelog = admin.plans(settings_of())
+    kept = {"cleanup.policy": "delete", "retention.ms": str(30 * 86_400_000)}
+    assert updates.settings == rejected.settings == kept
+    assert changelog.settings["cleanup.policy"] == "compact"
+
+
+def test_a_topic_as_planned_has_no_faults(settings_of: Callable[..., Settings]) -> None:
+    for plan in admin.plans(settings_of()):
+        topic = Topic(plan.name, plan.partitions, 1, plan.settings)
+        assert not list(admin.faults(plan, topic))
+        assert not admin.differences(plan, topic)
+
+
+def test_a_changelog_of_other_partitions_is_a_fault(settings_of: Callable[..., Settings]) -> None:
+    plan = admin.plans(settings_of(), events_partitions=4)[-1]
+    (fault,) = admin.faults(plan, Topic(plan.name, 3, 1, plan.settings))
+    assert "has 3 partitions and the events topic 4" in fault
+
+
+def test_a_policy_that_loses_data_is_a_fault(settings_of: Callable[..., Settings]) -> None:
+    for plan in admin.plans(settings_of()):
+        wrong = {**plan.settings, "cleanup.policy": "compact,delete"}
+        (fault,) = admin.faults(plan, Topic(plan.name, plan.partitions, 1, wrong))
+        assert f"set cleanup.policy = {plan.settings['cleanup.policy']}" in fault
+
+
+def test_other_settings_differ_without_being_a_fault(
+    settings_of: Callable[..., Settings],
+) -> None:
+    plan = admin.plans(settings_of())[1]
+    topic = Topic(plan.name, 50, 3, {**plan.settings, "retention.ms": "1000"})
+    assert not list(admin.faults(plan, topic))
+    assert admin.differences(plan, topic) == ["retention.ms = 1000 (made here: 2592000000)"]
+
+
+def test_a_broker_that_tells_no_settings_is_believed(settings_of: Callable[..., Settings]) -> None:
+    for plan in admin.plans(settings_of()):
+        assert not list(admin.faults(plan, Topic(plan.name, plan.partitions, 1, {})))
