@@ -212,23 +212,23 @@ def test_aborted_transactions_of_the_source_do_not_count(new_job: Callable[..., 
         assert_exactly(job.updates(len(expected)), expected)
 
 
-def test_offsets_of_the_group_set_by_hand_change_nothing(new_job: Callable[..., Job]) -> None:
+def test_offsets_of_the_group_set_by_hand_are_noticed(new_job: Callable[..., Job]) -> None:
     job = new_job(partitions=1)
     events = tied_events(4_000, keys=2, seed=9)
     expected = expected_updates(events, reference_h)
     job.produce(events[:2_000])
     with job.worker() as worker:
-        worker.wait_for(lambda: len(job.read(job.settings.topics.updates, 0)) > 10)
+        worker.wait_for(lambda: job.state()["events"] == 2_000)
         worker.signal(signal.SIGTERM)
         worker.exit_code()
-    from confluent_kafka import ConsumerGroupTopicPartitions  # noqa: PLC0415
-
-    admin = AdminClient({"bootstrap.servers": job.servers})
-    moved = ConsumerGroupTopicPartitions(
-        job.settings.kafka.group, [TopicPartition(job.settings.topics.events, 0, 17)]
-    )
-    for future in admin.alter_consumer_group_offsets([moved]).values():
-        future.result(20)
+    job.set_group_offset(0, 17)
     job.produce(events[2_000:])
+    with job.worker() as worker:
+        assert worker.exit_code() == 3
+        for part in (job.settings.topics.events, "partition 0", "17", "2000", "`rocstream reset`"):
+            assert part in worker.text()
+        assert "Traceback" not in worker.text()
+    # Nothing was changed by that: with the offset put back, all goes on.
+    job.set_group_offset(0, 2_000)
     with job.worker():
         assert_exactly(job.updates(len(expected)), expected)

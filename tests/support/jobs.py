@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
 
 import config
 from worker.admin import Cluster, plans
@@ -116,6 +123,14 @@ format = "json"
             producer.poll(0)
         assert producer.flush(60) == 0
         assert not failed
+
+    def set_group_offset(self, partition: int, offset: int) -> None:
+        """Move the group as a person would, with Kafka's own tools."""
+        place = TopicPartition(self.settings.topics.events, partition, offset)
+        moved = ConsumerGroupTopicPartitions(self.settings.kafka.group, [place])
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        for future in admin.alter_consumer_group_offsets([moved]).values():
+            future.result(20)
 
     @contextmanager
     def worker(self, *arguments: str) -> Iterator[Worker]:

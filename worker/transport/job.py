@@ -20,6 +20,7 @@ from config.errors import DecisionError, RocstreamError
 from config.kafka import librdkafka
 from worker.pipeline import Pipeline
 from worker.transport.changelog import Cancelled, Extent, Reader, Restored, RestoreError
+from worker.transport.offsets import GroupOffset, group_offsets, refuse_moved_by_hand
 from worker.transport.producer import TaskProducer, Topics, WriteError
 from worker.transport.task import Task
 
@@ -223,9 +224,14 @@ class Job:
         try:
             await asyncio.gather(*(self._call(producer.open) for producer in producers.values()))
             check()
-            restored = await self._call(self._read, partitions, self._cancel_read)
+            restored, committed = await asyncio.gather(
+                self._call(self._read, partitions, self._cancel_read),
+                self._call(self._group_offsets, partitions, self._cancel_read),
+            )
             check()
-            tasks = await self._call(self._build, partitions, generation, producers, restored)
+            tasks = await self._call(
+                self._build, partitions, generation, producers, restored, committed
+            )
             check()
         except BaseException:
             self._cancel_read.set()
@@ -275,12 +281,22 @@ class Job:
         except Cancelled as error:
             raise RestoreError("reading the state was given up") from error
 
+    def _group_offsets(self, partitions: list[int], cancelled: Event) -> dict[int, GroupOffset]:
+        return group_offsets(
+            librdkafka(self.settings, "consumer"),
+            self.settings.kafka.group,
+            self.settings.topics.events,
+            partitions,
+            cancelled,
+        )
+
     def _build(
         self,
         partitions: list[int],
         generation: int,
         producers: dict[int, TaskProducer],
         restored: Restored,
+        committed: dict[int, GroupOffset],
     ) -> list[tuple[Task, bool]]:
         """Rebuild each task's windows; tell beside it whether its cursor is committed already."""
         if self._table is None:
@@ -295,6 +311,8 @@ class Job:
                 rejection_bytes=self.layout.rejection_bytes,
             )
             had_state = pipeline.restore(restored.records[partition])
+            if had_state and (found := committed.get(partition)) is not None:
+                refuse_moved_by_hand(self.settings.kafka.group, partition, pipeline.cursor, found)
             kept = had_state and self._reaches_back(pipeline.cursor, restored.inputs[partition])
             if not kept:
                 begin = self._begin(restored.inputs[partition], gap=had_state)
