@@ -1,0 +1,1 @@
+"""Benchmarks of the engine beside its peers: `python -m benchmarks.engine`."""
