@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Final, Literal, Self
 
@@ -12,6 +13,7 @@ from config.values import Section, choice, listed, nearest, number, refuse, whol
 
 # A window of so many events takes some 4 GB: beyond it a mistyped size is likelier than a wish.
 LARGEST_WINDOW: Final = 100_000_000
+MOST_THRESHOLDS: Final = 20
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _KINDS: Final = ("count",)
 
@@ -34,6 +36,17 @@ def _metrics(value: object) -> tuple[str, ...]:
             raise refuse(f"there is no such metric: {guess}there are {listed(METRICS)}", position)
         if name in value[:position]:
             raise refuse("the metric is named twice: name it once", position)
+    return tuple(value)
+
+
+def _thresholds(value: object) -> tuple[int | float, ...]:
+    if not isinstance(value, list | tuple) or not 1 <= len(value) <= MOST_THRESHOLDS:
+        raise refuse(f"it must be a list of 1 to {MOST_THRESHOLDS} scores, such as [0.5]")
+    for position, threshold in enumerate(value):
+        if type(threshold) not in {int, float} or not math.isfinite(threshold):
+            raise refuse("it must be a number: give a score, such as 0.5", position)
+        if threshold in value[:position]:
+            raise refuse("the threshold is named twice: name it once", position)
     return tuple(value)
 
 
@@ -75,6 +88,8 @@ class Monitor(Section):
         Names from `config.METRICS`, in the order of the update.
     h
         Settings of the H-measure.
+    thresholds
+        Scores at which the metrics of decisions (accuracy, f1, ...) are read.
     """
 
     name: Annotated[
@@ -95,3 +110,13 @@ class Monitor(Section):
         ),
     ] = ("auc", "h")
     h: Severity = Severity()
+    thresholds: Annotated[
+        tuple[int | float, ...],
+        BeforeValidator(
+            _thresholds,
+            json_schema_input_type=Annotated[
+                list[int | float],
+                Field(min_length=1, max_length=MOST_THRESHOLDS),
+            ],
+        ),
+    ] = (0.5,)

@@ -57,7 +57,7 @@ class Update(TypedDict):
     window: WindowInfo
     positives: int | float
     negatives: int | float
-    reason: Literal["one_class", "empty"] | None
+    reason: Literal["one_class", "empty", "undefined"] | None
     note: Literal["gap", "expired", "key_limit"] | None
     source: SourceInfo
 
@@ -86,7 +86,21 @@ class Writer:
         self._monitor = monitor
         self._topic = topic
         self._partition = partition
-        self.read = ("events", "positives", "negatives", "start", "end", *monitor.metrics)
+        # Names of the engine's readings behind each metric: one, or one by threshold.
+        self._readings = {
+            name: [f"{name}@{at}" for at in monitor.thresholds]
+            if METRICS[name].at_thresholds
+            else name
+            for name in monitor.metrics
+        }
+        self.read = (
+            *("events", "positives", "negatives", "start", "end"),
+            *(
+                reading
+                for readings in self._readings.values()
+                for reading in ([readings] if isinstance(readings, str) else readings)
+            ),
+        )
         self._severity: dict[str, float] = {}
         if "h" in monitor.metrics:
             self._severity = {"h_alpha": monitor.h.alpha, "h_beta": monitor.h.beta}
@@ -108,16 +122,15 @@ class Writer:
             Whether the key's first window began behind a gap in the log.
         """
         window = self._monitor.window
-        names = self._monitor.metrics
         raw_key = key.encode()
         for slide, (events, positives, negatives, start, end, *values) in zip(
             slides, zip(*(column.tolist() for column in readings), strict=True), strict=True
         ):
             # NaN is the only float that differs from itself: JSON has none, null says undefined.
-            metrics = {
-                name: None if value != value else value  # noqa: PLR0124
-                for name, value in zip(names, values, strict=True)
-            }
+            found = [None if value != value else value for value in values]  # noqa: PLR0124
+            reason = None
+            if None in found:
+                reason = "undefined" if positives and negatives else "one_class"
             update: dict[str, Any] = {
                 "version": VERSION,
                 "monitor": self._monitor.name,
@@ -135,9 +148,9 @@ class Writer:
                 },
                 "positives": _count(positives),
                 "negatives": _count(negatives),
-                **metrics,
+                **self._metrics(found),
                 **self._severity,
-                "reason": "one_class" if None in metrics.values() else None,
+                "reason": reason,
                 "note": "gap" if gap and slide.seq == 1 else None,
                 "source": {
                     "topic": self._topic,
@@ -147,6 +160,16 @@ class Writer:
                 },
             }
             yield Message(raw_key, orjson.dumps(update))
+
+    def _metrics(self, values: list[float | None]) -> dict[str, Any]:
+        """Name the readings; those of one metric at several thresholds become an object."""
+        rest = iter(values)
+        return {
+            name: next(rest)
+            if isinstance(readings, str)
+            else {str(at): next(rest) for at in self._monitor.thresholds}
+            for name, readings in self._readings.items()
+        }
 
 
 def _count(weight: float) -> float:
@@ -159,13 +182,15 @@ def schema() -> dict[str, Any]:
     result = TypeAdapter(Update).json_schema()
     properties = result["properties"]
     for name, metric in METRICS.items():
-        properties[name] = {
+        value: dict[str, Any] = {
             "anyOf": [
                 {"type": "number", "minimum": metric.low, "maximum": metric.high},
                 {"type": "null"},
-            ],
-            "description": metric.description,
+            ]
         }
+        if metric.at_thresholds:
+            value = {"type": "object", "additionalProperties": value}
+        properties[name] = {**value, "description": metric.description}
     for name in ("h_alpha", "h_beta"):
         properties[name] = {
             "type": "number",

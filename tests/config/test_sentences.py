@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import config
+from config.values import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     Refusal = Callable[..., str]
 
 A_DURATION = 'a duration is a number with one of the units ms, s, m, h, d, such as "100ms" or "1h"'
+ALL_METRICS = listed(config.METRICS)
 A_MONITOR_NAME = (
     'a name has 1 to 64 letters, digits, ".", "_" or "-" and begins with a letter or digit'
 )
@@ -92,16 +94,16 @@ def window(text: str) -> str:
         ("monitor", monitor(name='""'), f'monitor "": name = "": {A_MONITOR_NAME}'),
         ("monitor", monitor(name='".a"'), f'monitor ".a": name = ".a": {A_MONITOR_NAME}'),
         ("monitor", monitor(name="7"), f"monitor number 1: name = 7: {A_MONITOR_NAME}"),
-        ("monitor", monitor(metrics="[]"), 'monitor "m": metrics = []: it must be a list of metrics; there are "auc" and "h"'),
-        ("monitor", monitor(metrics='"auc"'), 'monitor "m": metrics = "auc": it must be a list of metrics; there are "auc" and "h"'),
-        ("monitor", monitor(metrics='["acu"]'), 'monitor "m": metrics[0] = "acu": there is no such metric: did you mean "auc"? there are "auc" and "h"'),
-        ("monitor", monitor(metrics="[1]"), 'monitor "m": metrics[0] = 1: there is no such metric: there are "auc" and "h"'),
+        ("monitor", monitor(metrics="[]"), 'monitor "m": metrics = []: it must be a list of metrics; there are ' + ALL_METRICS),
+        ("monitor", monitor(metrics='"auc"'), 'monitor "m": metrics = "auc": it must be a list of metrics; there are ' + ALL_METRICS),
+        ("monitor", monitor(metrics='["acu"]'), 'monitor "m": metrics[0] = "acu": there is no such metric: did you mean "auc"? there are ' + ALL_METRICS),
+        ("monitor", monitor(metrics="[1]"), 'monitor "m": metrics[0] = 1: there is no such metric: there are ' + ALL_METRICS),
         ("monitor", monitor(metrics='["h", "auc", "h"]'), 'monitor "m": metrics[2] = "h": the metric is named twice: name it once'),
         ("monitor", monitor(h="{ alpha = 0 }"), 'monitor "m": h.alpha = 0: it must be a number from 0.001 to 1000'),
         ("monitor", monitor(h="{ beta = nan }"), 'monitor "m": h.beta = NaN: it must be a number from 0.001 to 1000'),
         ("monitor", monitor(h="{ beta = inf }"), 'monitor "m": h.beta = Infinity: it must be a number from 0.001 to 1000'),
         ("monitor", monitor(h='{ beta = "2" }'), 'monitor "m": h.beta = "2": it must be a number from 0.001 to 1000'),
-        ("monitor", monitor(key_ttl='"1h"'), 'monitor "m": key_ttl = "1h": there is no such setting: the settings here are "name", "window", "metrics" and "h"'),
+        ("monitor", monitor(key_ttl='"1h"'), 'monitor "m": key_ttl = "1h": there is no such setting: the settings here are "name", "window", "metrics", "h" and "thresholds"'),
         ("more", f"[[monitor]]\n{monitor()}", 'monitor "m": name = "m": two monitors have this name: give each its own'),
         ("client", '"linger.mss" = 5', 'kafka.client."linger.mss" = 5: librdkafka\'s clients here take no such setting: did you mean "linger.ms"?'),
         ("client", "linger.mss = 5", 'kafka.client."linger.mss" = 5: librdkafka\'s clients here take no such setting: did you mean "linger.ms"?'),

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from inmemory import MONITOR, Event, Log, records
 
+from config import METRICS
 from config.errors import DecisionError
 from engine import reference
 from worker import updates
@@ -113,12 +114,49 @@ def test_an_update_says_all_of_the_contract(settings_of: Callable[..., config.Se
     ]
 
 
+EVERYTHING = f"""
+[[monitor]]
+name = "everything"
+window = {{ kind = "count", size = 30, slide = 5 }}
+metrics = {list(METRICS)}
+thresholds = [0.5, 0.25]
+"""
+
+
+def test_every_metric_is_published(settings_of: Callable[..., config.Settings]) -> None:
+    log = Log()
+    log.run(
+        settings_of(EVERYTHING), records({"score": i % 7 / 7, "label": i % 2} for i in range(30))
+    )
+    update = log.read()[-1]
+    assert update["reason"] is None
+    for name, metric in METRICS.items():
+        values = update[name].values() if metric.at_thresholds else [update[name]]
+        assert all(metric.low <= value <= metric.high for value in values if value is not None)
+    assert set(update["f1"]) == {"0.5", "0.25"}
+    assert update["gini"] == pytest.approx(2 * update["auc"] - 1)
+    assert update["auc_low"] < update["auc"] < update["auc_high"]
+
+
+def test_a_metric_that_is_not_defined_is_null_with_a_reason(
+    settings_of: Callable[..., config.Settings],
+) -> None:
+    log = Log()
+    log.run(settings_of(EVERYTHING), records({"score": -1 - i, "label": i % 2} for i in range(5)))
+    (update,) = log.read()
+    assert (update["brier"], update["precision"]["0.5"], update["reason"]) == (
+        None,
+        None,
+        "undefined",
+    )
+
+
 def test_every_update_fits_the_schema(settings_of: Callable[..., config.Settings]) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     schema = updates.schema()
     schema["additionalProperties"] = False
     log = Log()
-    log.run(settings_of(TWO_MONITORS), mixed(300))
+    log.run(settings_of(TWO_MONITORS + EVERYTHING), mixed(300))
     assert len(log.updates) > 100
     for update in log.read():
         jsonschema.validate(update, schema)
