@@ -113,7 +113,7 @@ def test_a_trend_is_bounded() -> None:
 
 
 def test_sparklines_span_the_floor_to_one() -> None:
-    assert sparkline([0.5, 0.75, 1.0, 0.2, None], 0.5) == "▁▅█▁ "
+    assert sparkline([0.5, 0.75, 1.0, 0.2, None], 0.5) == "▁▄▇▁ "
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,8 @@ SAMPLE_SECONDS: Final = 1.0
 STEADY: Final = {"auc": 0.02, "h": 0.05}
 """A metric that moved less than this over the trend counts as steady."""
 
-_BARS: Final = "▁▂▃▄▅▆▇█"
+# Without the full block, so that rows stay apart.
+_BARS: Final = "▁▂▃▄▅▆▇"
 # A useless classifier has an AUC of one half: below it there is little to see.
 _FLOORS: Final = {"auc": 0.5, "auc_low": 0.5, "auc_high": 0.5, "auc_strict": 0.5, "auch": 0.5}
 _TRENDS: Final = ("auc", "h")
@@ -148,8 +149,9 @@ class Board:
         table = Table(
             box=box.SIMPLE_HEAD,
             pad_edge=False,
+            show_edge=False,
             collapse_padding=True,
-            caption=Text(status),
+            caption=Text(f"\n{status}"),
             caption_justify="left",
         )
         if self._several:
@@ -187,7 +189,7 @@ class Board:
             if name in _TRENDS:
                 cell.append("▼" if moved < 0 else "▲" if moved > 0 else " ")
                 bars = sparkline(row.trends[name], _FLOORS.get(name, 0.0))
-                cell.append(bars[-samples:].ljust(samples) if samples else "", style or "cyan")
+                cell.append(bars[-samples:].ljust(samples) if samples else "", style or "dim cyan")
             yield cell
         for name in columns:
             yield _cell(name, update, now)

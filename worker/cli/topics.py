@@ -50,6 +50,7 @@ def create(
 
     console = options.stdout()
     console.print(_table(wanted, there, "to be made" if dry_run else "made"))
+    console.print()
     for detail in _details(wanted, there):
         console.print(detail)
     wrong = [sentence for plan in wanted for sentence in admin.faults(plan, there.get(plan.name))]
@@ -60,7 +61,7 @@ def create(
 
 
 def _table(wanted: tuple[Plan, ...], there: Mapping[str, Topic], made: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
     for name in ("topic", "setting"):
         table.add_column(name, overflow="fold")
     for name in ("partitions", "copies"):
