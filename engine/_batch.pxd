@@ -12,5 +12,8 @@ cdef class Batch:
 
     cdef bint take_lists(self, list scores, list labels, list weights, list times) except -1
 
+cdef double one_score(object value) except? -1
+cdef bint one_label(object value) except? True
+cdef double one_weight(object value) except? -1
 cdef Batch batch_of(object scores, object labels, object weights, object times)
 cdef void *pointer_of(object array) except NULL

@@ -9,11 +9,11 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
 from cpython.bool cimport PyBool_Check
-from libc.math cimport isfinite
+from libc.math cimport NAN, isfinite
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 
-from engine.events import columns_of
+from engine.events import columns_of, label_of, score_of, weight_of
 
 
 cdef void *pointer_of(object array) except NULL:
@@ -31,7 +31,28 @@ cdef inline double quick_number(object value) noexcept:
         return PyFloat_AS_DOUBLE(value)
     if PyLong_CheckExact(value) and -(1 << 53) <= value <= 1 << 53:
         return <double> value
-    return float("nan")
+    return NAN
+
+
+cdef double one_score(object value) except? -1:
+    """A score as `engine.events.score_of` has it."""
+    cdef double number = quick_number(value)
+    return number + 0.0 if isfinite(number) else score_of(value)
+
+
+cdef bint one_label(object value) except? True:
+    """A label as `engine.events.label_of` has it."""
+    if PyBool_Check(value):
+        return value is True
+    if PyLong_CheckExact(value) and (value == 0 or value == 1):
+        return value == 1
+    return label_of(value)
+
+
+cdef double one_weight(object value) except? -1:
+    """A weight as `engine.events.weight_of` has it."""
+    cdef double number = quick_number(value)
+    return number if isfinite(number) and number > 0 else weight_of(value)
 
 
 cdef class Batch:

@@ -1,4 +1,6 @@
 # The Roc: what windows use of it below Python.
+from libc.stdint cimport uint8_t
+
 from engine._hull cimport Hull
 from engine._severity cimport Severity
 from engine._tree cimport Status, Tree
@@ -13,6 +15,7 @@ cdef class Roc:
     cdef Status leave(self, double score, bint label) noexcept nogil
     cdef int add_event(self, double score, bint label, double weight) except -1
     cdef int remove_event(self, double score, bint label, double weight) except -1
+    cdef int fill(self, const double *scores, const uint8_t *labels, Py_ssize_t size) except -1
     cdef double h_by_data(self, Severity severity) except? -1
     cdef tuple arrays(self)
     cdef tuple edges(self)

@@ -7,15 +7,15 @@ readings depend on what is inside alone.
 """
 
 from libc.math cimport INFINITY, NAN, isnan, nextafter
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 import numpy as np
 
-from engine._batch cimport Batch, batch_of, pointer_of
+from engine._batch cimport Batch, batch_of, one_label, one_score, one_weight, pointer_of
 from engine._edges cimport hull_of_blocks, loss_share
 from engine._tree cimport DONE, NEGATIVE, NO_MEMORY, POSITIVE, TOO_MANY, negatives, positives
 
-from engine.events import label_of, score_of, weight_of
 from engine.readings.confusion import Confusion, confusion_of
 from engine.readings.roc_readings import RocReadings
 from engine.readings.severity import check_epsilon, check_priors, thin
@@ -99,11 +99,7 @@ cdef class Roc:
         OverflowError
             When 2**32 - 1 events of weight 1 are inside.
         """
-        self.add_event(
-            score_of(score),
-            label_of(label),
-            1.0 if weight is ONE else weight_of(weight),
-        )
+        self.add_event(one_score(score), one_label(label), one_weight(weight))
 
     def remove(self, score, label, weight=1):
         """Take an event out; O(log n).
@@ -117,11 +113,7 @@ cdef class Roc:
         ValueError
             As for `add`.
         """
-        self.remove_event(
-            score_of(score),
-            label_of(label),
-            1.0 if weight is ONE else weight_of(weight),
-        )
+        self.remove_event(one_score(score), one_label(label), one_weight(weight))
 
     def extend(self, scores, labels, weights=None):
         """Put many events in, all or none; O(k log n), into an empty Roc O(k) beside a sort.
@@ -140,6 +132,9 @@ cdef class Roc:
         cdef Batch batch = batch_of(scores, labels, weights, None)
         cdef Py_ssize_t i = 0, undo
         cdef double weight
+        if batch.weights == NULL and len(self) == 0:
+            self.fill(batch.scores, batch.labels, batch.size)
+            return
         try:
             for i in range(batch.size):
                 weight = batch.weights[i] if batch.weights != NULL else 1
@@ -316,6 +311,28 @@ cdef class Roc:
                 self.to_tree()
         return 0
 
+    cdef int fill(self, const double *scores, const uint8_t *labels, Py_ssize_t size) except -1:
+        """Put events of weight 1 into an empty Roc: sort each class, merge, build. All or none."""
+        cdef Py_ssize_t i, distinct
+        if size == 0:
+            return 0
+        all_scores, all_labels = np.empty(size), np.empty(size, bool)
+        memcpy(pointer_of(all_scores), scores, size * sizeof(double))
+        memcpy(pointer_of(all_labels), labels, size)
+        negative = np.sort(all_scores[~all_labels])
+        positive = np.sort(all_scores[all_labels])
+        counts = np.empty(size, np.uint64)
+        distinct = merge(negative, positive, all_scores, counts)
+        refuse(
+            self.tree.build(
+                <double *> pointer_of(all_scores), <uint64_t *> pointer_of(counts), distinct
+            ),
+            0,
+            0,
+        )
+        self.edge_list.rest()
+        return 0
+
     cdef double h_by_data(self, Severity severity) except? -1:
         """H with priors from the data, exact, unit weights."""
         return self.edge_list.h_measure(self.tree, severity)
@@ -392,7 +409,29 @@ cdef class Roc:
         return self.tree.bytes() + self.edge_list.bytes()
 
 
-ONE = 1
+cdef Py_ssize_t merge(
+    const double[::1] negative, const double[::1] positive, double[::1] scores, uint64_t[::1] counts
+) noexcept:
+    """Merge the sorted scores of both classes into distinct ones with packed counts; their number."""
+    cdef Py_ssize_t i = 0, j = 0, size = 0
+    cdef double score
+    cdef uint64_t block
+    while i < negative.shape[0] or j < positive.shape[0]:
+        if j == positive.shape[0] or (i < negative.shape[0] and negative[i] <= positive[j]):
+            score = negative[i]
+        else:
+            score = positive[j]
+        block = 0
+        while i < negative.shape[0] and negative[i] == score:
+            block += NEGATIVE
+            i += 1
+        while j < positive.shape[0] and positive[j] == score:
+            block += POSITIVE
+            j += 1
+        scores[size] = score
+        counts[size] = block
+        size += 1
+    return size
 
 
 def curve_through(scores, negative, positive):

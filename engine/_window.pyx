@@ -12,12 +12,12 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from engine._batch cimport Batch, batch_of, pointer_of
+from engine._batch cimport Batch, batch_of, one_label, one_score, one_weight, pointer_of
 from engine._roc cimport Roc, refuse
 from engine._severity cimport Severity
 from engine._tree cimport DONE, Status, negatives, positives
 
-from engine.events import label_of, score_of, time_of, weight_of
+from engine.events import time_of
 from engine.readings import READERS, check_names
 from engine.results import Columns, Readings
 
@@ -196,9 +196,9 @@ cdef class CountWindow:
         ValueError
             When one is bad; nothing has changed then.
         """
-        cdef double s = score_of(score), w = weight_of(weight)
-        cdef uint8_t y = label_of(label)
-        cdef int64_t t = time_of(time)
+        cdef double s = one_score(score), w = one_weight(weight)
+        cdef uint8_t y = one_label(label)
+        cdef int64_t t = 0 if time is None else time_of(time)
         cdef Batch batch = Batch()
         batch.size = 1
         batch.scores = &s
@@ -330,6 +330,11 @@ cdef class CountWindow:
         """Push checked events and read at the slides, all or nothing."""
         cdef Py_ssize_t done = 0
         self.make_room(batch)
+        if self.held == 0 and reader is None and batch.weights == NULL:
+            done = max(batch.size - self.limit, 0)
+            self.roc.fill(batch.scores + done, batch.labels + done, batch.size - done)
+            self.record(batch)
+            return 0
         try:
             if batch.weights == NULL and self.uneven == 0:
                 self.run_counted(batch, reader, &done)
