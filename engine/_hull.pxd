@@ -1,4 +1,5 @@
 # The ROC hull as a list of edges, and the H-measure over it.
+cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
 from engine._severity cimport Severity
@@ -16,6 +17,7 @@ cdef struct Fixed:
     int64_t coarse, fine
 
 
+@cython.final
 cdef class Hull:
     cdef double *last  # of each edge its largest score; +inf for the last edge
     cdef Edge *edges

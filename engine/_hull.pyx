@@ -16,6 +16,7 @@ between two reads are many for the size of the window a sweep is cheaper than fo
 list rests.
 """
 
+cimport cython
 from libc.math cimport INFINITY, NAN, fmax, fmin, nextafter
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
@@ -50,6 +51,7 @@ cdef inline double as_double(Fixed value) noexcept nogil:
     return (<double> value.coarse + <double> value.fine / 1099511627776.0) / 1048576.0
 
 
+@cython.final
 cdef class Hull:
     """Edges of the hull of a `Tree`, from low scores to high."""
 

@@ -1,4 +1,5 @@
 # The counted tree: its memory layout, and what other compiled modules may call.
+cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 cdef extern from *:
@@ -113,6 +114,7 @@ cdef inline uint64_t counts_before(const Inner *inner, uint32_t slot) noexcept n
     return inner.before[slot >> 3] + inner.within[slot]
 
 
+@cython.final
 cdef class Tree:
     cdef Leaf *leaves
     cdef Head *heads

@@ -15,6 +15,7 @@ Nodes are numbers into three growing blocks of memory; an update in steady state
 What can fail for want of memory is reserved before anything is changed.
 """
 
+cimport cython
 from libc.math cimport INFINITY, NAN
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -124,6 +125,7 @@ cdef bint grow(void **block, size_t used, size_t capacity, size_t width) noexcep
     return True
 
 
+@cython.final
 cdef class Tree:
     """Distinct scores in order with the counts of both classes; everything in O(log n)."""
 
