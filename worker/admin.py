@@ -191,6 +191,11 @@ class Cluster:
             if time.monotonic() >= deadline:
                 raise BrokerAwayError(self.away())
 
+    def close(self) -> None:
+        """Let go of the broker; nothing can be asked any more."""
+        # librdkafka's connections end with the last reference, and a callback is one.
+        del self.client
+
     def answers(self) -> bool:
         """Tell whether a broker answers within about a second."""
         try:

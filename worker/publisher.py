@@ -86,10 +86,12 @@ class Publisher:
             self._check()
         self._check()
 
-    def abandon(self) -> None:
-        """Let go of what is not delivered; after a failure nothing more is waited for."""
+    def close(self) -> None:
+        """Let go of what is not delivered, and of the broker; nothing can be sent any more."""
         self._producer.purge()
         self._producer.flush(1)
+        # librdkafka's connections end with the last reference, and a callback is one.
+        del self._producer
 
     def _check(self) -> None:
         if self._failure:

@@ -111,6 +111,8 @@ def _topics(settings: Settings, *, keep: bool) -> Iterator[None]:
         # The embedded broker takes them with it; a Kafka of somebody else must not keep them.
         if not keep:
             cluster.remove([plan.name for plan in plans], settings.kafka.group)
+        # The embedded broker waits for its clients to leave.
+        cluster.close()
 
 
 def _open(follower: Follower) -> None:

@@ -87,7 +87,7 @@ def send(
             _send(publisher, name, form, settings.event, taken, total[name], skip_bad=skip_bad)
         publisher.flush()
     finally:
-        publisher.abandon()
+        publisher.close()
         _summary(publisher, settings.topics.events, time.monotonic() - began)
 
 

@@ -150,7 +150,7 @@ class Publishing:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-        self._publisher.abandon()
+        self._publisher.close()
 
     @property
     def sent(self) -> int:
