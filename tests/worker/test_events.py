@@ -20,7 +20,7 @@ class Record:
     offset: int
     value: bytes | None
     key: bytes | None = b"fraud-v3"
-    timestamp: int = NOW
+    timestamp: int | None = NOW
 
 
 IN_VALUE = {"key": "key", "time": "time", "weight": "weight"}
@@ -441,3 +441,25 @@ def test_every_reason_is_a_stable_snake_case_code_with_a_sentence() -> None:
         assert name.replace("_", "").isalnum()
         assert name == name.lower()
         assert len(sentence) > 10
+
+
+@pytest.mark.parametrize("timestamp", [None, -1])
+@pytest.mark.parametrize(
+    "value",
+    [b'{"score": 0.5, "label": 1}', b'{"score": [0.5], "label": [1]}', b'{"heartbeat": true}'],
+)
+def test_a_record_without_a_timestamp_is_refused_where_its_time_counts(
+    timestamp: int | None, value: bytes
+) -> None:
+    batch = parse(value, timestamp=timestamp)
+    assert [rejection.code for rejection in batch.rejections] == ["time_before_1970"]
+
+
+@pytest.mark.parametrize("timestamp", [None, -1])
+def test_a_record_without_a_timestamp_may_have_its_time_in_the_value(
+    timestamp: int | None,
+) -> None:
+    batch = parse(
+        {"score": 0.5, "label": 1, "time": NOW}, settings={"time": "time"}, timestamp=timestamp
+    )
+    assert batch.keys["fraud-v3"].times == [NOW]

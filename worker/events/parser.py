@@ -26,8 +26,8 @@ class Record(Protocol):
         """Position in the partition."""
 
     @property
-    def timestamp(self) -> int:
-        """The record's own timestamp in ms; negative without one."""
+    def timestamp(self) -> int | None:
+        """The record's own timestamp in ms; None or negative without one."""
 
     @property
     def key(self) -> bytes | None:

@@ -99,7 +99,8 @@ def take(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per field would dou
         if time_name is not None:
             if scaled:
                 time = time * factor // divisor
-            if time > record.timestamp + max_ahead or time > time_max:
+            stamp = record.timestamp
+            if type(stamp) is not int or time > stamp + max_ahead or time > time_max:
                 break
         if weight_name is not None:
             weight = document.get(weight_name)

@@ -110,7 +110,7 @@ def _read(record: Record, value: bytes, fields: Fields) -> Reading:
         raise document.not_json(document.CONSTANTS)
     if found.get(HEARTBEAT) is True:
         return Reading(
-            notes=[(0, "heartbeats")], heartbeat=_heartbeat(found, record.timestamp, fields)
+            notes=[(0, "heartbeats")], heartbeat=_heartbeat(found, _stamp(record), fields)
         )
     score = find(found, fields.score_path)
     label = find(found, fields.label_path)
@@ -150,7 +150,7 @@ def _columnar(record: Record, found: Any, fields: Fields, *, finite: bool) -> Re
     else:
         time = _time(record, found, fields)
     arrays = columns.Columns(score, known, weight, time)
-    result = columns.read(arrays, record.timestamp, fields, finite=finite)
+    result = columns.read(arrays, _stamp(record), fields, finite=finite)
     rejection = _partial(record, result, size) if result.bad else None
     return Reading(
         key,
@@ -183,8 +183,12 @@ def _key(record: Record, found: Any, fields: Fields) -> str:
 
 def _time(record: Record, found: Any, fields: Fields) -> int:
     if fields.time_path is None:
-        return fields.own_time(record.timestamp)
-    return fields.time(find(found, fields.time_path), record.timestamp)
+        return fields.own_time(_stamp(record))
+    return fields.time(find(found, fields.time_path), _stamp(record))
+
+
+def _stamp(record: Record) -> int:
+    return -1 if record.timestamp is None else record.timestamp
 
 
 def _heartbeat(found: Any, timestamp: int, fields: Fields) -> int:

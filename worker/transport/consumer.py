@@ -17,6 +17,7 @@ from faust.transport.drivers import aiokafka as stock
 from faust.types import TP, ConsumerMessage
 
 from config.errors import DecisionError
+from worker.transport import fetch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -43,6 +44,7 @@ class ConsumerThread(stock.AIOKafkaConsumerThread):
     mundane_level = "debug"
 
     def _create_worker_consumer(self, transport: stock.Transport) -> aiokafka.AIOKafkaConsumer:
+        fetch.install()
         consumer = super()._create_worker_consumer(transport)
         # Faust has no settings for these two; aiokafka reads them when it starts.
         consumer._isolation_level = "read_committed"  # noqa: SLF001
@@ -128,7 +130,7 @@ class Consumer(stock.Consumer):
                     tp.topic,
                     tp.partition,
                     last.offset,
-                    last.timestamp / 1000,
+                    (last.timestamp or 0) / 1000,
                     last.timestamp_type,
                     [],
                     b"",
