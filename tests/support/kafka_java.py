@@ -78,6 +78,8 @@ class JavaBroker(Broker):
         self._properties.write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
         self._java = [
             *(java, "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-Djava.awt.headless=true"),
+            # Native libraries are unpacked there, and a killed Java leaves them.
+            f"-Djava.io.tmpdir={self.folder}",
             f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
             *("-cp", f"{jars}/*"),
         ]
