@@ -1,0 +1,222 @@
+"""The files of a replay: found, told apart by their names, opened, and read one after the other."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import io
+import sys
+import zlib
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+
+from config import Own
+from config.errors import RocstreamError, SettingsError
+from config.paths import parse, render
+from worker.events.fields import KEY_BYTES, TIME_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from config import EventSettings
+
+STDIN: Final = "-"
+FORMATS: Final = ("json", "csv", "parquet")
+
+_SUFFIXES: Final = {
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+_PACKED: Final = (".gz", ".zst")
+_BUFFER: Final = 1 << 20
+
+
+class Fields(NamedTuple):
+    """Where the lines of files have what a record has outside its value.
+
+    Attributes
+    ----------
+    key
+        One key for all events.
+    key_field, time_field
+        Paths of the fields in place of the record's own key and timestamp.
+    """
+
+    key: str | None = None
+    key_field: str | None = None
+    time_field: str | None = None
+
+
+class Member(NamedTuple):
+    """One file of a source; `form` is a name of `FORMATS`."""
+
+    path: str
+    form: str
+    size: int
+
+
+def event_of(event: EventSettings, fields: Fields) -> tuple[EventSettings, bytes | None]:
+    """Return how the records of files are read, and the key that all of them have if one.
+
+    A line has no key and timestamp beside its value: where the settings ask for these, fields of
+    the line stand in for them.
+
+    Raises
+    ------
+    SettingsError
+        When the options contradict each other or the settings.
+    """
+    changed: dict[str, Any] = {}
+    fixed = None
+    if not isinstance(event.key, Own):
+        if fields.key is not None or fields.key_field is not None:
+            raise SettingsError(
+                f'event.key = "{render(event.key)}" takes the key from each line: leave --key and '
+                '--key-field out, or set event.key = "$key"'
+            )
+    elif fields.key is not None:
+        if fields.key_field is not None:
+            raise SettingsError("--key and --key-field exclude each other: give one")
+        fixed = fields.key.encode()
+        if not 1 <= len(fixed) <= KEY_BYTES:
+            raise SettingsError(f"--key has {len(fixed)} bytes: a key has 1 to {KEY_BYTES:,}")
+    else:
+        changed["key"] = _path(fields.key_field or "key", "--key-field")
+    if fields.time_field is not None:
+        if not isinstance(event.time, Own):
+            raise SettingsError(
+                f'event.time = "{render(event.time)}" takes the time from each line: leave '
+                '--time-field out, or set event.time = "$timestamp"'
+            )
+        changed["time"] = _path(fields.time_field, "--time-field")
+    return event.model_copy(update=changed), fixed
+
+
+def timestamp_of(event: EventSettings) -> int:
+    """Return the timestamp that records of files get: no bound where their time is a field."""
+    return 0 if isinstance(event.time, Own) else TIME_MAX
+
+
+def found(names: Sequence[str], form: str | None) -> list[Member]:
+    """Return the files that sources name; those of a directory in the order of their names.
+
+    Parameters
+    ----------
+    names
+        Files, directories, or "-" for standard input.
+    form
+        How all are written, a name of `FORMATS`; None goes by the names.
+
+    Raises
+    ------
+    SettingsError
+        For one that is not there, or whose format cannot be told.
+    """
+    members = []
+    for name in names:
+        if name == STDIN:
+            if form == "parquet":
+                raise SettingsError("Parquet cannot be read from standard input: name a file")
+            members.append(Member(STDIN, form or "json", 0))
+            continue
+        path = Path(name)
+        if not path.exists():
+            raise SettingsError(f"{name}: there is no such file")
+        if not path.is_dir():
+            members.append(_member(path, form))
+            continue
+        inside = [
+            _member(one, form)
+            for one in sorted(path.rglob("*"))
+            if one.is_file()
+            and not one.name.startswith((".", "_"))
+            and (form is not None or _form(one.name) is not None)
+        ]
+        if not inside:
+            raise SettingsError(
+                f"{name} holds no file to replay: JSON lines (.jsonl, .ndjson, .json), CSV and "
+                "Parquet are known by their names, the first two also with .gz or .zst"
+            )
+        members += inside
+    return members
+
+
+def _member(path: Path, form: str | None) -> Member:
+    known = form or _form(path.name)
+    if known is None:
+        raise SettingsError(
+            f"{path}: the format cannot be told from the name: say --format json (an object per "
+            "line), csv or parquet"
+        )
+    return Member(str(path), known, path.stat().st_size)
+
+
+def _form(name: str) -> str | None:
+    plain = name.lower()
+    for packed in _PACKED:
+        plain = plain.removesuffix(packed)
+    return _SUFFIXES.get(Path(plain).suffix)
+
+
+def _path(text: str, option: str) -> tuple[str, ...]:
+    try:
+        path = parse(text)
+    except ValueError as error:
+        raise SettingsError(f'{option} "{text}": {error}') from error
+    if isinstance(path, Own):
+        raise SettingsError(f'{option} "{text}": name a field of the lines')
+    return path
+
+
+@contextmanager
+def opened(member: Member) -> Iterator[tuple[IO[bytes], Callable[[], int]]]:
+    """Open a file of text; with it comes how many of its bytes (as they lie there) are read.
+
+    Raises
+    ------
+    RocstreamError
+        When it is cut short, packed wrongly or cannot be read; what came before was read.
+    """
+    if member.path == STDIN:
+        yield sys.stdin.buffer, lambda: 0
+        return
+    try:
+        with Path(member.path).open("rb") as raw:
+            yield _unpacked(raw, member.path), raw.tell
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise RocstreamError(f"{member.path} is cut short, or no gzip file: {error}") from error
+    except UnicodeDecodeError as error:
+        raise RocstreamError(f"{member.path} is no UTF-8 text: {error}") from error
+    except OSError as error:
+        raise RocstreamError(f"{member.path} cannot be read: {error.strerror or error}") from error
+
+
+def _unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
+    if name.lower().endswith(".gz"):
+        unpacked: Any = gzip.GzipFile(fileobj=raw)
+        return io.BufferedReader(unpacked, _BUFFER)
+    if name.lower().endswith(".zst"):
+        arrow = needed("pyarrow", f"to read {name}")
+        return io.BufferedReader(arrow.CompressedInputStream(raw, "zstd"), _BUFFER)
+    return raw
+
+
+def needed(module: str, purpose: str) -> Any:
+    """Import a module of the extra `replay`.
+
+    Raises
+    ------
+    SettingsError
+        When it is not installed, with the cure.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise SettingsError(
+            f"{module.partition('.')[0]} is needed {purpose}: pip install 'rocstream[replay]'"
+        ) from error

@@ -1,0 +1,140 @@
+"""Files as the source of a replay: one history, its windows going on from file to file."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from worker.events import Parser
+from worker.replay import cells, files, lines
+from worker.replay.files import STDIN, Fields, event_of, opened, timestamp_of
+from worker.replay.lines import Lines
+from worker.replay.parquet import Table
+from worker.replay.records import Log, RecordRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from config import EventSettings
+    from worker.replay.files import Member
+    from worker.replay.records import Run
+
+STANDARD_INPUT: Final = "standard-input"
+
+
+class FileSource:
+    """JSON lines, CSV and Parquet files, read one after the other.
+
+    Parameters
+    ----------
+    names
+        Files, directories, or "-" for standard input.
+    form
+        How all of them are written; None goes by their names.
+    fields
+        Where lines have what a record has outside its value.
+
+    Raises
+    ------
+    SettingsError
+        For a file that is not there, or whose format cannot be told.
+    """
+
+    def __init__(
+        self, names: Sequence[str], form: str | None = None, fields: Fields | None = None
+    ) -> None:
+        self.members = files.found(names, form)
+        self.name = names[0] if len(names) == 1 else f"{len(names)} sources"
+        self.notes: list[str] = []
+        self._fields = fields or Fields()
+        self._lines: dict[str, Lines] = {}
+        self._done = 0
+        self._position: Callable[[], int] = int
+
+    @property
+    def total(self) -> int | None:
+        """Bytes of all files; None with standard input among them."""
+        if any(member.path == STDIN for member in self.members):
+            return None
+        return sum(member.size for member in self.members)
+
+    def position(self) -> int:
+        """Return how many bytes are read."""
+        return self._done + self._position()
+
+    def runs(self, readings: Sequence[EventSettings]) -> Iterator[tuple[Log, Run]]:
+        """Yield the files one after the other; each a log whose windows go on from the last."""
+        adapted = [event_of(event, self._fields) for event in readings]
+        events = [event for event, _ in adapted]
+        fixed = adapted[0][1]
+        if timestamp_of(events[0]) == 0:
+            self.notes.append(
+                'the events have no times: event.time is "$timestamp", which files do not have; '
+                "--time-field names a field to take them from"
+            )
+        for number, member in enumerate(self.members):
+            log = Log(_topic(member), goes_on=number > 0)
+            empty = True
+            for run in self._read(member, events, fixed):
+                empty = False
+                yield log, run
+            if empty:
+                self.notes.append(f"{_shown(member)} is empty: 0 events")
+            self._done += member.size
+            self._position = int
+
+    def where(self, log: Log, offset: int) -> str:
+        """Say where a record stands: `file:line` for lines, `file, row n` for tables."""
+        known = self._lines.get(log.topic)
+        if known is None:
+            return f"{log.topic}, row {offset + 1}"
+        return f"{log.topic}:{known.number(offset)}"
+
+    def _read(
+        self, member: Member, events: Sequence[EventSettings], fixed: bytes | None
+    ) -> Iterator[Run]:
+        timestamp = timestamp_of(events[0])
+        if member.form == "parquet":
+            yield from self._table(member, events, fixed, timestamp)
+            return
+        parsers = [Parser(event) for event in events]
+        with ExitStack() as stack:
+            file, self._position = stack.enter_context(opened(member))
+            if member.form == "csv":
+                if member.path != STDIN and not member.size:
+                    return
+                again = [stack.enter_context(opened(member))[0] for _ in events[1:]]
+                name = _shown(member)
+                yield from cells.runs([file, *again], name, events, fixed, timestamp, parsers)
+                return
+            known = self._lines[_topic(member)] = Lines()
+            for records in lines.records(file, fixed, timestamp, known):
+                yield RecordRun(records, records[-1].offset + 1, parsers)
+
+    def _table(
+        self,
+        member: Member,
+        events: Sequence[EventSettings],
+        fixed: bytes | None,
+        timestamp: int,
+    ) -> Iterator[Run]:
+        table = Table(member.path, events, fixed, timestamp)
+        for column in table.narrow():
+            self.notes.append(
+                f"{member.path} has its scores as {column}: scores that differed as doubles may be "
+                "equal there, which moves AUC towards the ties; write them with 64 bits"
+            )
+        read = 0
+        self._position = lambda: member.size * read // max(table.rows, 1)
+        for run in table.runs():
+            read = run.last
+            yield run
+
+
+def _topic(member: Member) -> str:
+    return STANDARD_INPUT if member.path == STDIN else Path(member.path).name
+
+
+def _shown(member: Member) -> str:
+    return "standard input" if member.path == STDIN else member.path

@@ -1,0 +1,162 @@
+"""The replay itself: one pass over a source, and every setting's updates out of it."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from worker.replay.span import Span, Trimmer
+from worker.replay.tape import Tape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from config import EventSettings, Settings
+    from worker.events import Batch
+    from worker.messages import Message
+    from worker.replay.records import Log, Run, Source
+
+
+class Step(NamedTuple):
+    """What follows from a batch of records.
+
+    Attributes
+    ----------
+    log
+        Where the records stand.
+    batch
+        The batch; its rejections are of the published stretch.
+    updates
+        By setting; empty while windows are warmed up.
+    """
+
+    log: Log
+    batch: Batch
+    updates: list[list[Message]]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a replay has come by.
+
+    Attributes
+    ----------
+    counts
+        Of the published stretch, as `Batch.counts`.
+    warmed
+        Records read before it.
+    last
+        The log and the offset to go on at; None before the first record.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    warmed: int = 0
+    last: tuple[Log, int] | None = None
+
+
+class Player:
+    """Replays a source under one or several settings, in one pass.
+
+    Parameters
+    ----------
+    settings
+        The settings, which read the events alike.
+    source
+        What to replay.
+    span
+        What of it, for files; a topic knows by itself.
+    keys
+        Patterns as in a shell; only keys like one of them are kept. None keeps all.
+    chosen
+        Besides: tells of each key whether it is kept.
+    tape
+        Makes what the windows run on.
+    extra
+        Further readings of the same records, given to `others`.
+    others
+        Called with the batches of each further reading, before the step of the first.
+    """
+
+    def __init__(
+        self,
+        settings: Sequence[Settings],
+        source: Source,
+        span: Span | None = None,
+        *,
+        keys: Sequence[str] | None = None,
+        chosen: Callable[[str], bool] | None = None,
+        tape: Callable[[Settings, Log], Tape] = Tape,
+        extra: Sequence[EventSettings] = (),
+        others: Callable[[Run, bool], None] | None = None,
+    ) -> None:
+        self.settings = list(settings)
+        self.source = source
+        self.tally = Tally()
+        self.tapes: list[Tape] = []
+        self._trimmer = None if span is None or span == Span() else Trimmer(span)
+        self._keys = keys
+        self._chosen = chosen
+        self._make = tape
+        self._readings = [self.settings[0].event, *extra]
+        self._others = others
+        self._known: dict[str, bool] = {}
+
+    def __iter__(self) -> Iterator[Step]:
+        """Yield step by step; work is done as it is asked for."""
+        current: Log | None = None
+        for log, whole in self.source.runs(self._readings):
+            if log is not current:
+                self._turn(log)
+                current = log
+            run, since = whole, log.since
+            if self._trimmer is not None:
+                run, since = self._trimmer.trim(whole)
+            yield from self._play(log, run, since)
+            if self._trimmer is not None and self._trimmer.ended:
+                return
+
+    def _turn(self, log: Log) -> None:
+        if log.goes_on and self.tapes:
+            for tape in self.tapes:
+                tape.turn(log)
+        else:
+            self.tapes = [self._make(settings, log) for settings in self.settings]
+
+    def _play(self, log: Log, run: Run, since: int) -> Iterator[Step]:
+        if run.first < since < run.last:
+            yield from self._play(log, run.cut(run.first, since), since)
+            run = run.cut(since, run.last)
+        published = run.last > since
+        if self._others is not None:
+            self._others(run, published)
+        for batch in run.batches(0):
+            self._choose(batch)
+            updates = [tape.play(batch) for tape in self.tapes]
+            if published:
+                self.tally.counts.update(batch.counts)
+                self.tally.last = (log, batch.offset)
+                yield Step(log, batch, updates)
+            else:
+                self.tally.warmed += batch.counts["records"]
+                yield Step(log, batch, [[] for _ in updates])
+
+    def _choose(self, batch: Batch) -> None:
+        """Leave out the keys that are not asked for."""
+        if self._keys is None and self._chosen is None:
+            return
+        for key in list(batch.keys):
+            wanted = self._known.get(key)
+            if wanted is None:
+                wanted = self._known[key] = self._wants(key)
+            if not wanted:
+                batch.counts["events"] -= len(batch.keys[key])
+                del batch.keys[key]
+
+    def _wants(self, key: str) -> bool:
+        if self._keys is not None and not any(
+            fnmatch.fnmatchcase(key, pattern) for pattern in self._keys
+        ):
+            return False
+        return self._chosen is None or self._chosen(key)
