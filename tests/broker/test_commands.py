@@ -314,16 +314,17 @@ def test_the_last_readings_of_the_demo_data_are_those_of_its_last_events(bare_jo
     assert {json.loads(line)["key"] for line in one.stdout.splitlines()} == {"phishing-knn"}
 
 
-def children() -> set[int]:
-    """Processes of ours that a demo starts, by the group it would have left behind."""
-    found = set()
-    for entry in Path("/proc").iterdir():
+def processes(folder: Path) -> list[int]:
+    """Processes that a demo with this temporary folder started and left behind."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
         try:
-            command = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
+            told = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
         except OSError:
+            # It has ended meanwhile, or is not ours.
             continue
-        if b"rocstream-demo-" in command or b"rocstream-broker-" in command:
-            found.add(int(entry.name))
+        if os.fsencode(folder) in told:
+            found.append(int(entry.name))
     return found
 
 
@@ -335,7 +336,6 @@ def leftovers(folder: Path) -> list[Path]:
 def test_the_demo_ends_by_itself_and_leaves_nothing(
     kafka: Any, tmp_path: Path, *, embedded: bool
 ) -> None:
-    before = children()
     options = [] if embedded else ["--bootstrap-servers", kafka.bootstrap_servers]
     done = subprocess.run(
         [sys.executable, "-m", "worker", "demo", "--seconds", "9", *options],
@@ -355,7 +355,7 @@ def test_the_demo_ends_by_itself_and_leaves_nothing(
     assert set(figures) == set(played.sample())
     assert min(figures, key=figures.__getitem__) == played.FAILING
     assert not leftovers(tmp_path)
-    assert children() <= before
+    assert not processes(tmp_path)
     if not embedded:
         client = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
         assert not [name for name in client.list_topics(timeout=10).topics if "-demo-" in name]
@@ -363,7 +363,6 @@ def test_the_demo_ends_by_itself_and_leaves_nothing(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_the_demo_ends_on_a_signal_and_leaves_nothing(tmp_path: Path, number: int) -> None:
-    before = children()
     process = subprocess.Popen(
         [sys.executable, "-m", "worker", "demo"],
         stdout=subprocess.PIPE,
@@ -385,6 +384,6 @@ def test_the_demo_ends_on_a_signal_and_leaves_nothing(tmp_path: Path, number: in
         process.communicate()
     assert code == (0 if number != signal.SIGKILL else -signal.SIGKILL)
     deadline = time.monotonic() + 20
-    while leftovers(tmp_path) or not children() <= before:
-        assert time.monotonic() < deadline, (leftovers(tmp_path), children())
+    while leftovers(tmp_path) or processes(tmp_path):
+        assert time.monotonic() < deadline, (leftovers(tmp_path), processes(tmp_path))
         time.sleep(0.1)
