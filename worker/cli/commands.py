@@ -14,6 +14,7 @@ from worker.cli import topics
 from worker.cli.check import check
 from worker.cli.demo import demo
 from worker.cli.replay import replay
+from worker.cli.reset import reset
 from worker.cli.schema import schema
 from worker.cli.send import send
 from worker.cli.tail import tail
@@ -80,6 +81,7 @@ app.command("check")(check)
 app.add_typer(topics.app, name="topics")
 app.command("send")(send)
 app.command("tail")(tail)
+app.command("reset")(reset)
 app.command("replay")(replay)
 app.command("schema")(schema)
 
