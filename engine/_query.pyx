@@ -12,6 +12,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from engine._tree cimport (
+    LEAF,
     NONE,
     Head,
     Inner,
@@ -125,22 +126,43 @@ cdef void search_leaf(
     cdef Head *head = &tree.heads[leaf]
     cdef uint32_t low = rank_upto(keys, query.low) if cut_low else 0
     cdef uint32_t high = rank_upto(keys, query.high) if cut_high else head.size
-    cdef uint64_t turns
-    cdef uint64_t *counts
-    cdef int64_t ones
+    cdef const uint64_t *counts
     cdef uint32_t rank
     if low >= high:
         return
-    if head.side != NONE:
-        counts = tree.sides[head.side].counts
-        for rank in range(low, high):
-            offer(query, x + negatives(counts[rank]), y + positives(counts[rank]), keys[rank])
+    if head.side == NONE:
+        search_labels(query, keys, head.labels, low, high, x, y)
         return
+    counts = tree.sides[head.side].counts
+    for rank in range(low, high):
+        offer(query, x + negatives(counts[rank]), y + positives(counts[rank]), keys[rank])
+
+
+cdef inline void search_labels(
+    Query *query,
+    const double *keys,
+    uint64_t labels,
+    uint32_t low,
+    uint32_t high,
+    int64_t x,
+    int64_t y,
+) noexcept nogil:
+    """Search ranks [low, high) of a leaf without ties, in boxes of sixteen scores."""
     # Negatives before a positive, and the last one of the range.
-    turns = ~head.labels & ((head.labels >> 1) | (<uint64_t> 1 << (high - 1)))
+    cdef uint64_t turns = ~labels & ((labels >> 1) | (<uint64_t> 1 << (high - 1)))
+    cdef uint64_t part
+    cdef int64_t before = 0, upto, ones
+    cdef uint32_t rank, quarter
     turns &= bits_below(high) & ~bits_below(low)
-    while turns:
-        rank = trailing_zeros(turns)
-        turns &= turns - 1
-        ones = popcount(head.labels & bits_below(rank + 1))
-        offer(query, x + rank + 1 - ones, y + ones, keys[rank])
+    for quarter in range(0, LEAF, 16):
+        part = turns & (<uint64_t> 0xFFFF << quarter)
+        upto = popcount(labels & bits_below(quarter + 16))
+        if part and (
+            query.end_x * (y + before) - query.end_y * (x + quarter + 16 - upto) < query.depth
+        ):
+            while part:
+                rank = trailing_zeros(part)
+                part &= part - 1
+                ones = popcount(labels & bits_below(rank + 1))
+                offer(query, x + rank + 1 - ones, y + ones, keys[rank])
+        before = upto
