@@ -29,16 +29,12 @@ cdef enum:
 
 # AFTER_GROUP + 7 - i are eight words, all ones behind place i: they mask an addition to places > i.
 cdef uint64_t[16] AFTER_GROUP
-# FROM_LEAF + 64 - i are 64 words, all ones from place i on.
-cdef uint64_t[128] FROM_LEAF
 
 
 cdef void fill_masks() noexcept nogil:
     cdef int i
     for i in range(16):
         AFTER_GROUP[i] = 0 if i < 8 else ~<uint64_t> 0
-    for i in range(128):
-        FROM_LEAF[i] = 0 if i < 64 else ~<uint64_t> 0
 
 
 fill_masks()
@@ -56,12 +52,13 @@ cdef inline void add_after(Inner *inner, uint32_t slot, uint64_t counts) noexcep
         inner.before[j] += mask[j] & counts
 
 
-cdef inline void add_from(uint64_t *counts, uint32_t rank, uint64_t more) noexcept nogil:
-    """Add packed counts to the running counts of a leaf from `rank` on."""
-    cdef const uint64_t *mask = FROM_LEAF + 64 - rank
-    cdef int j
-    for j in range(64):
-        counts[j] += mask[j] & more
+cdef inline void add_from(
+    uint64_t *counts, uint32_t rank, uint32_t size, uint64_t more
+) noexcept nogil:
+    """Add packed counts to the running counts of a leaf from `rank` up to its size."""
+    cdef uint32_t j
+    for j in range(rank, size):
+        counts[j] += more
 
 
 cdef inline uint64_t insert_bit(uint64_t bits, uint32_t rank, uint64_t bit) noexcept nogil:
@@ -186,7 +183,7 @@ cdef class Tree:
             counts = self.sides[head.side].counts
             before = counts[rank - 1] if rank else 0
             self.count_pairs(below + before, counts[rank] - before, label, 1)
-            add_from(counts, rank, event)
+            add_from(counts, rank, size, event)
         else:
             if size == LEAF:
                 status = self.split_leaf(path, leaf, rank, score)
@@ -203,7 +200,7 @@ cdef class Tree:
                 before = counts[rank - 1] if rank else 0
                 memmove(counts + rank + 1, counts + rank, sizeof(uint64_t) * (size - rank))
                 counts[rank] = before
-                add_from(counts, rank, event)
+                add_from(counts, rank, size + 1, event)
         self.total += event
         for level in range(self.height):
             add_after(&self.inners[path[level].node], path[level].slot, event)
@@ -238,7 +235,7 @@ cdef class Tree:
             if (positives(at) if label else negatives(at)) == 0:
                 return ABSENT
             at -= event
-            add_from(counts, rank, 0 - event)
+            add_from(counts, rank, size, 0 - event)
         self.total -= event
         self.count_pairs(below + before, at, label, -1)
         for level in range(self.height):
