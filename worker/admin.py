@@ -28,6 +28,9 @@ WAIT_SECONDS: Final = 5.0
 CALL_SECONDS: Final = 10.0
 """A call to a broker that answered before may take this long."""
 
+SAFE_REPLICATION: Final = 3
+"""Copies from which on a write may wait for two of them, and still one broker may be away."""
+
 _ATTEMPT_SECONDS: Final = 1.0
 # Which of librdkafka's threads said it, and after how long.
 _NOISE: Final = re.compile(r"^\S+/(bootstrap|\d+): | \(after [^)]*\)")
@@ -96,7 +99,9 @@ def plans(settings: Settings, events_partitions: int | None = None) -> tuple[Pla
     """
     topics = settings.topics
     partitions, replication = topics.partitions, topics.replication
-    kept = {"cleanup.policy": "delete", "retention.ms": _ms(_MONTH)}
+    # Without it an acknowledged write may stand on one broker alone, and go with that one.
+    durable = {"min.insync.replicas": "2"} if replication >= SAFE_REPLICATION else {}
+    kept = {"cleanup.policy": "delete", "retention.ms": _ms(_MONTH), **durable}
     return (
         Plan(
             topics.events,
@@ -104,7 +109,7 @@ def plans(settings: Settings, events_partitions: int | None = None) -> tuple[Pla
             partitions,
             replication,
             # Compacted, it would lose the events of a key but the last.
-            {"cleanup.policy": "delete"},
+            {"cleanup.policy": "delete", **durable},
             operations=("READ",),
         ),
         Plan(topics.updates, "topics.updates", partitions, replication, kept),
@@ -124,6 +129,7 @@ def plans(settings: Settings, events_partitions: int | None = None) -> tuple[Pla
                 "min.compaction.lag.ms": "0",
                 "delete.retention.ms": _ms(timedelta(hours=1)),
                 "max.message.bytes": str((1 << 20) + 12),
+                **durable,
             },
             mirrors_events=True,
             operations=("READ", "WRITE"),

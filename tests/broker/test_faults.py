@@ -136,6 +136,23 @@ def test_a_log_that_retention_has_eaten_into_needs_a_decision(
         worker.wait_until_ready()
 
 
+def test_another_events_topic_under_the_same_group_needs_a_decision(
+    new_job: Callable[..., Job],
+) -> None:
+    job, other = new_job(partitions=1), new_job(partitions=1)
+    job.produce([(b"k", orjson.dumps({"score": 0.5, "label": 1}))] * 100)
+    with job.worker() as worker:
+        job.updates(2)
+        worker.signal(signal.SIGTERM)
+        worker.exit_code()
+    text = job.path.read_text()
+    job.path.write_text(text.replace(job.settings.topics.events, other.settings.topics.events))
+    with job.worker() as worker:
+        assert worker.exit_code() == 3
+        assert job.settings.topics.events in worker.text()
+        assert "put the name back" in worker.text()
+
+
 def test_a_topic_that_grows_needs_a_decision(new_job: Callable[..., Job]) -> None:
     job = new_job('[kafka.client]\n"metadata.max.age.ms" = 1000\n' + MONITOR, partitions=2)
     with job.worker() as worker:

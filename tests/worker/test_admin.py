@@ -32,6 +32,14 @@ def test_updates_and_rejected_are_kept_for_a_month_and_state_is_compacted(
     assert changelog.settings["cleanup.policy"] == "compact"
 
 
+def test_three_copies_are_made_to_count(settings_of: Callable[..., Settings]) -> None:
+    settings = settings_of()
+    for replication, wanted in ((1, None), (2, None), (-1, None), (3, "2"), (5, "2")):
+        topics = settings.topics.model_copy(update={"replication": replication})
+        for plan in admin.plans(settings.model_copy(update={"topics": topics})):
+            assert plan.settings.get("min.insync.replicas") == wanted
+
+
 def test_a_topic_as_planned_has_no_faults(settings_of: Callable[..., Settings]) -> None:
     for plan in admin.plans(settings_of()):
         topic = Topic(plan.name, plan.partitions, 1, plan.settings)

@@ -11,16 +11,17 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
-from aiokafka.errors import ConsumerStoppedError
+from aiokafka.errors import ConsumerStoppedError, CorruptRecordException
 from aiokafka.structs import OffsetAndMetadata
 from faust.transport.drivers import aiokafka as stock
 from faust.types import TP, ConsumerMessage
 
-from config.errors import DecisionError
+from config.errors import DecisionError, RocstreamError
 from worker.transport import fetch
+from worker.transport.offsets import OFFSET_MARK, GroupOffset
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Iterable, Mapping
 
     import aiokafka
     from faust.types import Message
@@ -35,7 +36,6 @@ FETCH_WAIT_MS: Final = 20
 quiet partition blocks the next one to the same broker."""
 
 POLL_SECONDS: Final = 0.2
-OFFSET_MARK: Final = "rocstream"
 
 
 class ConsumerThread(stock.AIOKafkaConsumerThread):
@@ -61,6 +61,18 @@ class ConsumerThread(stock.AIOKafkaConsumerThread):
                 for tp, offset in offsets.items()
             },
         )
+
+    async def group_offsets(self, tps: Iterable[TP]) -> dict[TP, GroupOffset]:
+        """Return what is committed to the group; partitions with nothing are left out."""
+        coordinator = self._ensure_consumer()._coordinator  # noqa: SLF001 - no other way to the mark
+        found = await self.call_thread(
+            coordinator.fetch_committed_offsets, [stock.ensure_aiokafka_TP(tp) for tp in tps]
+        )
+        return {
+            TP(tp.topic, tp.partition): GroupOffset(place.offset, place.metadata == OFFSET_MARK)
+            for tp, place in found.items()
+            if place.offset >= 0
+        }
 
 
 class Consumer(stock.Consumer):
@@ -167,6 +179,16 @@ class Consumer(stock.Consumer):
         except (ConsumerStoppedError, asyncio.CancelledError):
             if not self.app.should_stop:
                 raise
+        except CorruptRecordException as error:
+            topic = self.app.job.settings.topics.events
+            cursors = {p: task.pipeline.cursor.offset for p, task in self.app.job.tasks.items()}
+            self.app.job.fail(
+                RocstreamError(
+                    f"the broker serves a record batch of {topic} that fails its checksum "
+                    f"({error}); next offsets by partition are {cursors}: repair the broker's "
+                    "replica, or step over the batch with `rocstream reset --to-offset`"
+                )
+            )
 
     def ack(self, message: Message) -> bool:
         """Note that the agent is done with a run; what counts is the task's transaction."""
@@ -202,6 +224,12 @@ class Consumer(stock.Consumer):
             return False
         self._committed_offset.update(offsets)
         return True
+
+    async def group_offsets(self, partitions: Iterable[int]) -> dict[int, GroupOffset]:
+        """Return what is committed to the group for partitions of the events topic."""
+        topic = self.app.job.settings.topics.events
+        found = await self._thread.group_offsets([TP(topic, p) for p in partitions])
+        return {tp.partition: offset for tp, offset in found.items()}
 
     def verify_event_path(self, now: float, tp: TP) -> None:
         """Do nothing: Faust's livelock detector looks at acks that are not kept here."""

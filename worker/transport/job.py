@@ -20,7 +20,7 @@ from config.errors import DecisionError, RocstreamError
 from config.kafka import librdkafka
 from worker.pipeline import Pipeline
 from worker.transport.changelog import Cancelled, Extent, Reader, Restored, RestoreError
-from worker.transport.offsets import GroupOffset, group_offsets, refuse_moved_by_hand
+from worker.transport.offsets import GroupOffset, refuse_moved_by_hand
 from worker.transport.producer import TaskProducer, Topics, WriteError
 from worker.transport.task import Task
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from config import Settings
     from worker.pages import Cursor
+    from worker.transport.consumer import Consumer
     from worker.transport.layout import Layout
     from worker.transport.tables import TableManager, WindowTable
 
@@ -224,10 +225,9 @@ class Job:
         try:
             await asyncio.gather(*(self._call(producer.open) for producer in producers.values()))
             check()
-            restored, committed = await asyncio.gather(
-                self._call(self._read, partitions, self._cancel_read),
-                self._call(self._group_offsets, partitions, self._cancel_read),
-            )
+            restored = await self._call(self._read, partitions, self._cancel_read)
+            check()
+            committed = await self._group_offsets(partitions)
             check()
             tasks = await self._call(
                 self._build, partitions, generation, producers, restored, committed
@@ -281,14 +281,10 @@ class Job:
         except Cancelled as error:
             raise RestoreError("reading the state was given up") from error
 
-    def _group_offsets(self, partitions: list[int], cancelled: Event) -> dict[int, GroupOffset]:
-        return group_offsets(
-            librdkafka(self.settings, "consumer"),
-            self.settings.kafka.group,
-            self.settings.topics.events,
-            partitions,
-            cancelled,
-        )
+    async def _group_offsets(self, partitions: list[int]) -> dict[int, GroupOffset]:
+        if self._app is None:
+            return {}
+        return await cast("Consumer", self._app.consumer).group_offsets(partitions)
 
     def _build(
         self,
@@ -355,6 +351,11 @@ class Job:
         """
         topic = self.settings.topics.events
         found = self.layout.events_id
+        if cursor.topic != topic:
+            raise DecisionError(
+                f"the state was made from the topic {cursor.topic}, and topics.events is now "
+                f"{topic}: put the name back, take a new kafka.group, or run `rocstream reset`"
+            )
         if cursor.topic_id and found and cursor.topic_id != found:
             problem = (
                 f"the topic {topic} is not the one that the state was made from: its id was "

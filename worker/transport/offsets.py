@@ -2,28 +2,20 @@
 
 Nothing relies on them, since a task goes by its cursor. So who moves them with Kafka's own tools
 would move nothing; what the worker commits carries a mark, and what does not is answered.
+
+They are read with aiokafka: confluent-kafka 2.16 reads an offset's metadata past its end.
 """
 
 from __future__ import annotations
 
-import logging
-import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from config.errors import DecisionError
-from config.log import LIBRDKAFKA
-from worker.transport.changelog import STALL_SECONDS, RestoreError
-from worker.transport.consumer import OFFSET_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from threading import Event
-
     from worker.pages import Cursor
 
-_CALL_SECONDS: Final = 5.0
+OFFSET_MARK: Final = "rocstream"
 
 
 class GroupOffset(NamedTuple):
@@ -31,61 +23,6 @@ class GroupOffset(NamedTuple):
 
     offset: int
     ours: bool
-
-
-def group_offsets(
-    client: Mapping[str, str], group: str, topic: str, partitions: Iterable[int], cancelled: Event
-) -> dict[int, GroupOffset]:
-    """Return what is committed to the group, by partition; left out where nothing is. Blocks.
-
-    Waits for a broker that is away, up to `STALL_SECONDS`.
-
-    Parameters
-    ----------
-    client
-        librdkafka settings of the connection.
-    group, topic, partitions
-        What to ask for.
-    cancelled
-        Makes the waiting end.
-
-    Raises
-    ------
-    RestoreError
-        When they could not be had in time, or `cancelled` was set meanwhile.
-    """
-    settings: dict[str, Any] = {
-        **client,
-        "group.id": group,
-        "enable.auto.commit": False,
-        "logger": logging.getLogger(LIBRDKAFKA),
-    }
-    # Never subscribed, it does not join the group.
-    consumer = Consumer(settings)
-    wanted = [TopicPartition(topic, partition) for partition in partitions]
-    deadline = time.monotonic() + STALL_SECONDS
-    try:
-        while True:
-            try:
-                found = consumer.committed(wanted, _CALL_SECONDS)
-            except KafkaException as error:
-                why = error.args[0].str()
-                if cancelled.is_set():
-                    raise RestoreError("reading the group's offsets was given up") from error
-                if time.monotonic() > deadline:
-                    raise RestoreError(
-                        f"the offsets of the group {group} could not be had for "
-                        f"{STALL_SECONDS:.0f} s: {why}"
-                    ) from error
-            else:
-                break
-    finally:
-        consumer.close()
-    return {
-        place.partition: GroupOffset(place.offset, place.metadata == OFFSET_MARK)
-        for place in found
-        if place.offset >= 0
-    }
 
 
 def refuse_moved_by_hand(group: str, partition: int, cursor: Cursor, found: GroupOffset) -> None:

@@ -124,7 +124,11 @@ class TaskProducer:
             When the broker refuses, or the task was abandoned meanwhile.
         """
         self._producer = Producer(self._settings)
-        self._persist(self._producer.init_transactions, "could not take over its transactions")
+        failure = "could not take over its transactions"
+        try:
+            self._persist(self._producer.init_transactions, failure)
+        except KafkaException as raised:
+            raise self._failure(failure, raised.args[0]) from raised
 
     def commit(self, transaction: Transaction) -> None:
         """Write a transaction and commit it; wait for a broker that is away.
