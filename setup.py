@@ -1,7 +1,8 @@
 """Build of the compiled core of `engine`; everything else stands in pyproject.toml.
 
 The core is optional: without a C compiler the package installs all the same and `engine` runs its
-plain Python twin. ROCSTREAM_BUILD=required makes that an error. In a checkout:
+plain Python twin. ROCSTREAM_BUILD=required makes that an error. ROCSTREAM_CFLAGS adds flags, for
+example -march=native where the build runs on the machine it is for. In a checkout:
 `python setup.py build_ext --inplace`.
 """
 
@@ -24,6 +25,9 @@ MODULES = (
     "_weighted",
     "_roc",
     "_window",
+    "_fold",
+    "_ordinal",
+    "_ordinal_window",
 )
 
 DIRECTIVES = {

@@ -6,9 +6,9 @@ ROCSTREAM_ENGINE forces one: ``reference`` or ``compiled``.
 """
 
 from engine import reference
-from engine._choice import IMPLEMENTATION, CountWindow, Roc
+from engine._choice import IMPLEMENTATION, CountWindow, OrdinalCountWindow, OrdinalRoc, Roc
 from engine.readings import Confusion, CostCurve, Ties
-from engine.reference import ApproximateRoc, BinnedRoc, LandmarkWindow, OrdinalRoc
+from engine.reference import ApproximateRoc, BinnedRoc, LandmarkWindow
 from engine.results import Columns, Curve, Readings
 from engine.windows import DecayWindow, TimeWindow
 
@@ -23,6 +23,7 @@ __all__ = [
     "Curve",
     "DecayWindow",
     "LandmarkWindow",
+    "OrdinalCountWindow",
     "OrdinalRoc",
     "Readings",
     "Roc",

@@ -9,6 +9,7 @@ from engine.reference.count_window import CountWindow
 from engine.reference.decay_window import DecayWindow
 from engine.reference.landmark_window import LandmarkWindow
 from engine.reference.ordinal import OrdinalRoc
+from engine.reference.ordinal_window import OrdinalCountWindow
 from engine.reference.roc import Roc
 from engine.reference.time_window import TimeWindow
 
@@ -18,6 +19,7 @@ __all__ = [
     "CountWindow",
     "DecayWindow",
     "LandmarkWindow",
+    "OrdinalCountWindow",
     "OrdinalRoc",
     "Roc",
     "TimeWindow",

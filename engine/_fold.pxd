@@ -1,0 +1,64 @@
+# The folding tree: its memory layout, and what its two users call.
+from libc.stdint cimport uint32_t
+
+cdef enum:
+    LEAF = 64  # distinct scores in a leaf
+    FAN = 16  # children of an inner node
+    MAX_HEIGHT = 20
+    STALE = 0  # the state of a node whose summary does not hold
+
+cdef extern from *:
+    """
+    #define FOLD_NONE 0xFFFFFFFFu
+    """
+    const uint32_t NO_ROW "FOLD_NONE"
+
+cdef struct Node:
+    uint32_t size  # distinct scores of a leaf, children of an inner node
+    uint32_t level  # 0: a leaf
+    uint32_t state  # what the summary was made for; STALE: it has to be made
+    double keys[64]  # of a leaf: scores, ascending, +inf behind the last one
+    uint32_t tags[64]  # of a leaf: what the user knows of each score
+    char *cells  # of a leaf: as many bytes for each score as the user wants
+    # An inner node has these two where a leaf has its keys and tags.
+    double *firsts  # smallest score a child may hold: -inf for child 0, +inf behind the last one
+    Node **children
+    void *summary
+
+cdef struct Turn:
+    Node *node
+    uint32_t slot
+
+
+cdef class FoldTree:
+    cdef Node *root
+    cdef readonly Py_ssize_t distinct, nodes
+    cdef size_t cell_bytes, summary_bytes, row_bytes
+    cdef char *rows
+    cdef uint32_t rows_used, rows_capacity, free_row
+    cdef Turn path[20]  # the way to the leaf reached last, the root first
+    cdef uint32_t depth
+
+    cdef bint fold(self, Node *node, uint32_t state) noexcept nogil
+    cdef void forget(self, Node *node) noexcept nogil
+
+    cdef bint refresh(self, Node *node, uint32_t state) noexcept nogil
+    cdef Node *find(self, double score, uint32_t *rank) noexcept nogil
+    cdef Node *reach_to_add(self, double score, uint32_t *rank) noexcept nogil
+    cdef Node *reach_to_remove(self, double score, uint32_t *rank) noexcept nogil
+    cdef void open(self, Node *leaf, uint32_t rank, double score) noexcept nogil
+    cdef void close(self, Node *leaf, uint32_t rank) noexcept nogil
+    cdef Node *next_leaf(self, bint first) noexcept nogil
+    cdef char *row(self, uint32_t number) noexcept nogil
+    cdef uint32_t new_row(self) noexcept nogil
+    cdef void drop_row(self, uint32_t number) noexcept nogil
+    cdef size_t bytes(self) noexcept nogil
+
+    cdef Node *new_node(self, uint32_t level) noexcept nogil
+    cdef void free_node(self, Node *node) noexcept nogil
+    cdef void clear(self, Node *node) noexcept nogil
+    cdef bint split(self, Node *parent, uint32_t slot, bint append, double score) noexcept nogil
+    cdef uint32_t fill_up(self, Node *parent, uint32_t slot) noexcept nogil
+    cdef void join(self, Node *parent, uint32_t at) noexcept nogil
+    cdef void unlink(self, Node *parent, uint32_t slot) noexcept nogil
+    cdef Py_ssize_t check_node(self, Node *node, double low, double high) except -1

@@ -1,0 +1,400 @@
+"""A B+-tree over distinct scores whose nodes sum up what lies below them, when it is read.
+
+Some readings are a fold from low scores to high of parts that merge: the matrices of ordered classes,
+the sums and hulls of weights. Each node keeps the fold of its part. An event only marks the nodes on
+its way as stale; a reading makes the stale ones anew from their children. So nothing is ever taken
+back from a sum, nothing drifts, and events between two readings share the work.
+
+What a score carries is the user's: a tag, some bytes in the leaf, and, where events tie, a row in a
+block of rows. Splits and joins happen on the way down, each complete in itself: where memory is out,
+what was done is still the same multiset.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memmove, memset
+
+from engine._tree cimport rank_below
+
+cdef enum:
+    LOW = LEAF * 5 // 16  # under so many scores a leaf looks for a neighbour to join
+    FULL = LEAF * 13 // 16  # and up to so many it joins with it
+    LOW_FAN = FAN // 4
+    FULL_FAN = FAN * 3 // 4
+
+
+cdef inline uint32_t child_of(const Node *node, double score) noexcept nogil:
+    """Place of the child whose range holds `score`."""
+    cdef uint32_t place = 0, i
+    for i in range(FAN):
+        place += node.firsts[i] <= score
+    return place - 1
+
+
+cdef class FoldTree:
+    """Distinct scores in order; a subclass says what they carry and how that folds."""
+
+    def __cinit__(self):
+        self.root = NULL
+        self.rows = NULL
+        self.free_row = NO_ROW
+
+    def __dealloc__(self):
+        if self.root != NULL:
+            self.clear(self.root)
+        free(self.rows)
+
+    # For the subclass to say
+
+    cdef bint fold(self, Node *node, uint32_t state) noexcept nogil:
+        """Make the summary of a node whose children's hold; False without memory."""
+        return True
+
+    cdef void forget(self, Node *node) noexcept nogil:
+        """Give back what a summary has beside its own bytes."""
+
+    # Readings
+
+    cdef bint refresh(self, Node *node, uint32_t state) noexcept nogil:
+        """Make all summaries hold that do not; False without memory. O(changes * log n)."""
+        cdef uint32_t i
+        if node.state == state:
+            return True
+        if node.level:
+            for i in range(node.size):
+                if not self.refresh(node.children[i], state):
+                    return False
+        if not self.fold(node, state):
+            return False
+        node.state = state
+        return True
+
+    cdef Node *find(self, double score, uint32_t *rank) noexcept nogil:
+        """The leaf with a score, and where in it; NULL when it is not there."""
+        cdef Node *node = self.root
+        if node == NULL:
+            return NULL
+        while node.level:
+            node = node.children[child_of(node, score)]
+        rank[0] = rank_below(node.keys, score)
+        return node if rank[0] < node.size and node.keys[rank[0]] == score else NULL
+
+    cdef Node *next_leaf(self, bint first) noexcept nogil:
+        """Walk the leaves in order: the first one, then the next; NULL at the end."""
+        cdef Node *node = self.root
+        if first:
+            self.depth = 0
+            if node == NULL:
+                return NULL
+        else:
+            while self.depth:
+                if self.path[self.depth - 1].slot + 1 < self.path[self.depth - 1].node.size:
+                    break
+                self.depth -= 1
+            if self.depth == 0:
+                return NULL
+            self.path[self.depth - 1].slot += 1
+            node = self.path[self.depth - 1].node.children[self.path[self.depth - 1].slot]
+        while node.level:
+            self.path[self.depth].node = node
+            self.path[self.depth].slot = 0
+            self.depth += 1
+            node = node.children[0]
+        return node
+
+    # Ways down
+
+    cdef Node *reach_to_add(self, double score, uint32_t *rank) noexcept nogil:
+        """The leaf for a score, with room for it, and where; NULL without memory. O(log n).
+
+        All nodes on the way are stale then.
+        """
+        cdef Node *node = self.root
+        cdef Node *child
+        cdef uint32_t slot
+        cdef bint last = True
+        if node == NULL:
+            node = self.root = self.new_node(0)
+            if node == NULL:
+                return NULL
+        if node.size == (FAN if node.level else LEAF):
+            child = node
+            node = self.new_node(child.level + 1)
+            if node == NULL:
+                return NULL
+            node.size = 1
+            node.firsts[0] = -INFINITY
+            node.children[0] = child
+            self.root = node
+        while node.level:
+            node.state = STALE
+            slot = child_of(node, score)
+            child = node.children[slot]
+            last = last and slot + 1 == node.size
+            if child.size == (FAN if child.level else LEAF):
+                if not self.split(node, slot, last, score):
+                    return NULL
+                slot += node.firsts[slot + 1] <= score
+                last = last and slot + 1 == node.size
+                child = node.children[slot]
+            node = child
+        node.state = STALE
+        rank[0] = rank_below(node.keys, score)
+        return node
+
+    cdef Node *reach_to_remove(self, double score, uint32_t *rank) noexcept nogil:
+        """The leaf with a score, and where in it; NULL when it is not there. O(log n).
+
+        All nodes on the way are stale then.
+        """
+        cdef Node *node = self.root
+        cdef Node *child
+        cdef uint32_t slot
+        self.depth = 0
+        if node == NULL:
+            return NULL
+        while node.level and node.size == 1:
+            self.root = node.children[0]
+            self.free_node(node)
+            node = self.root
+        while node.level:
+            node.state = STALE
+            slot = child_of(node, score)
+            child = node.children[slot]
+            if child.size < <uint32_t> (LOW_FAN if child.level else LOW):
+                slot = self.fill_up(node, slot)
+                child = node.children[slot]
+            self.path[self.depth].node = node
+            self.path[self.depth].slot = slot
+            self.depth += 1
+            node = child
+        node.state = STALE
+        rank[0] = rank_below(node.keys, score)
+        return node if rank[0] < node.size and node.keys[rank[0]] == score else NULL
+
+    cdef void open(self, Node *leaf, uint32_t rank, double score) noexcept nogil:
+        """Enter a new score where `reach_to_add` said; its tag and bytes are the caller's to set."""
+        cdef uint32_t behind = leaf.size - rank
+        cdef char *cell = leaf.cells + rank * self.cell_bytes
+        memmove(leaf.keys + rank + 1, leaf.keys + rank, behind * sizeof(double))
+        memmove(leaf.tags + rank + 1, leaf.tags + rank, behind * sizeof(uint32_t))
+        if self.cell_bytes:
+            memmove(cell + self.cell_bytes, cell, behind * self.cell_bytes)
+        leaf.keys[rank] = score
+        leaf.size += 1
+        self.distinct += 1
+
+    cdef void close(self, Node *leaf, uint32_t rank) noexcept nogil:
+        """Take a score out where `reach_to_remove` found it."""
+        cdef uint32_t behind = leaf.size - rank - 1
+        cdef char *cell = leaf.cells + rank * self.cell_bytes
+        memmove(leaf.keys + rank, leaf.keys + rank + 1, behind * sizeof(double))
+        memmove(leaf.tags + rank, leaf.tags + rank + 1, behind * sizeof(uint32_t))
+        if self.cell_bytes:
+            memmove(cell, cell + self.cell_bytes, behind * self.cell_bytes)
+        leaf.size -= 1
+        leaf.keys[leaf.size] = INFINITY
+        self.distinct -= 1
+        # What is empty goes, and so may its parents.
+        while leaf.size == 0:
+            self.free_node(leaf)
+            if self.depth == 0:
+                self.root = NULL
+                return
+            self.depth -= 1
+            leaf = self.path[self.depth].node
+            self.unlink(leaf, self.path[self.depth].slot)
+
+    # Splits and joins
+
+    cdef bint split(self, Node *parent, uint32_t slot, bint append, double score) noexcept nogil:
+        """Move the upper half of a full child to a new one behind it; False without memory.
+
+        Where scores only grow the new child starts empty, or nearly so: the old one stays full.
+        """
+        cdef Node *node = parent.children[slot]
+        cdef Node *fresh = self.new_node(node.level)
+        cdef uint32_t cut, moved, i
+        cdef double first
+        if fresh == NULL:
+            return False
+        if node.level:
+            cut = FAN - 1 if append else FAN // 2
+            moved = FAN - cut
+            first = node.firsts[cut]
+            memcpy(fresh.firsts, node.firsts + cut, moved * sizeof(double))
+            memcpy(fresh.children, node.children + cut, moved * sizeof(void *))
+            fresh.firsts[0] = -INFINITY
+            for i in range(cut, FAN):
+                node.firsts[i] = INFINITY
+        else:
+            append = append and score > node.keys[LEAF - 1]
+            cut = LEAF if append else LEAF // 2
+            moved = LEAF - cut
+            first = score if append else node.keys[cut]
+            memcpy(fresh.keys, node.keys + cut, moved * sizeof(double))
+            memcpy(fresh.tags, node.tags + cut, moved * sizeof(uint32_t))
+            memcpy(fresh.cells, node.cells + cut * self.cell_bytes, moved * self.cell_bytes)
+            for i in range(cut, LEAF):
+                node.keys[i] = INFINITY
+        node.size = cut
+        node.state = STALE
+        fresh.size = moved
+        for i in range(parent.size, slot + 1, -1):
+            parent.firsts[i] = parent.firsts[i - 1]
+            parent.children[i] = parent.children[i - 1]
+        parent.firsts[slot + 1] = first
+        parent.children[slot + 1] = fresh
+        parent.size += 1
+        return True
+
+    cdef uint32_t fill_up(self, Node *parent, uint32_t slot) noexcept nogil:
+        """Join a child that runs low with a neighbour, if both fit into one; its place then."""
+        cdef uint32_t size = parent.children[slot].size
+        cdef uint32_t full = FULL_FAN if parent.level > 1 else FULL
+        if slot + 1 < parent.size and size + parent.children[slot + 1].size <= full:
+            self.join(parent, slot)
+        elif slot and size + parent.children[slot - 1].size <= full:
+            slot -= 1
+            self.join(parent, slot)
+        return slot
+
+    cdef void join(self, Node *parent, uint32_t at) noexcept nogil:
+        """Move all that the child behind `at` holds into the child there."""
+        cdef Node *left = parent.children[at]
+        cdef Node *right = parent.children[at + 1]
+        cdef uint32_t size = left.size
+        if left.level:
+            memcpy(left.firsts + size, right.firsts, right.size * sizeof(double))
+            memcpy(left.children + size, right.children, right.size * sizeof(void *))
+            left.firsts[size] = parent.firsts[at + 1]
+        else:
+            memcpy(left.keys + size, right.keys, right.size * sizeof(double))
+            memcpy(left.tags + size, right.tags, right.size * sizeof(uint32_t))
+            memcpy(
+                left.cells + size * self.cell_bytes, right.cells, right.size * self.cell_bytes
+            )
+        left.size += right.size
+        left.state = STALE
+        self.free_node(right)
+        self.unlink(parent, at + 1)
+
+    cdef void unlink(self, Node *parent, uint32_t slot) noexcept nogil:
+        """Take a child out of its parent."""
+        cdef uint32_t i
+        parent.size -= 1
+        for i in range(slot, parent.size):
+            parent.firsts[i] = parent.firsts[i + 1]
+            parent.children[i] = parent.children[i + 1]
+        parent.firsts[parent.size] = INFINITY
+        if parent.size:
+            parent.firsts[0] = -INFINITY
+
+    # Memory
+
+    cdef Node *new_node(self, uint32_t level) noexcept nogil:
+        """An empty node; NULL without memory. Its parts lie behind it, in one piece."""
+        cdef size_t size = sizeof(Node) + self.summary_bytes
+        cdef uint32_t i
+        cdef Node *node
+        cdef char *tail
+        size += 0 if level else LEAF * self.cell_bytes
+        node = <Node *> malloc(size)
+        if node == NULL:
+            return NULL
+        tail = <char *> node + sizeof(Node)
+        memset(tail, 0, self.summary_bytes)
+        node.summary = tail
+        tail += self.summary_bytes
+        node.size = 0
+        node.level = level
+        node.state = STALE
+        node.cells = tail
+        node.firsts = node.keys
+        node.children = <Node **> node.tags
+        for i in range(LEAF):
+            node.keys[i] = INFINITY
+        self.nodes += 1
+        return node
+
+    cdef void free_node(self, Node *node) noexcept nogil:
+        self.forget(node)
+        self.nodes -= 1
+        free(node)
+
+    cdef void clear(self, Node *node) noexcept nogil:
+        """Give back a subtree."""
+        cdef uint32_t i
+        if node.level:
+            for i in range(node.size):
+                self.clear(node.children[i])
+        self.free_node(node)
+
+    cdef inline char *row(self, uint32_t number) noexcept nogil:
+        return self.rows + number * self.row_bytes
+
+    cdef uint32_t new_row(self) noexcept nogil:
+        """Number of a zeroed row; NO_ROW without memory. A free one is linked through its start."""
+        cdef uint32_t number = self.free_row, capacity
+        cdef void *grown
+        if number != NO_ROW:
+            self.free_row = (<uint32_t *> self.row(number))[0]
+        else:
+            if self.rows_used == self.rows_capacity:
+                capacity = self.rows_capacity + self.rows_capacity // 4 + 16
+                grown = realloc(self.rows, capacity * self.row_bytes)
+                if grown == NULL:
+                    return NO_ROW
+                self.rows = <char *> grown
+                self.rows_capacity = capacity
+            number = self.rows_used
+            self.rows_used += 1
+        memset(self.row(number), 0, self.row_bytes)
+        return number
+
+    cdef void drop_row(self, uint32_t number) noexcept nogil:
+        (<uint32_t *> self.row(number))[0] = self.free_row
+        self.free_row = number
+
+    cdef size_t bytes(self) noexcept nogil:
+        """Memory held, at most: nodes count as leaves."""
+        return (
+            self.nodes * (sizeof(Node) + self.summary_bytes + LEAF * self.cell_bytes)
+            + self.rows_capacity * self.row_bytes
+        )
+
+    # Invariants
+
+    def _check(self):
+        """Assert the invariants of the tree; O(n)."""
+        cdef Py_ssize_t distinct = 0
+        if self.root != NULL:
+            distinct = self.check_node(self.root, -INFINITY, INFINITY)
+        assert distinct == self.distinct
+
+    cdef Py_ssize_t check_node(self, Node *node, double low, double high) except -1:
+        """Assert the invariants of a subtree over scores in [low, high); its distinct scores."""
+        cdef Py_ssize_t distinct = 0
+        cdef uint32_t i
+        if node.level == 0:
+            assert node.size <= LEAF
+            for i in range(LEAF):
+                assert node.keys[i] == INFINITY if i >= node.size else low <= node.keys[i] < high
+                assert i == 0 or i >= node.size or node.keys[i - 1] < node.keys[i]
+            return node.size
+        assert 0 < node.size <= FAN
+        assert node.firsts[0] == -INFINITY
+        for i in range(FAN):
+            if i >= node.size:
+                assert node.firsts[i] == INFINITY
+                continue
+            assert node.children[i].level + 1 == node.level
+            assert node.state == STALE or node.children[i].state == node.state
+            assert i == 0 or low <= node.firsts[i] < high
+            distinct += self.check_node(
+                node.children[i],
+                node.firsts[i] if i else low,
+                node.firsts[i + 1] if i + 1 < node.size else high,
+            )
+        return distinct
