@@ -42,6 +42,23 @@ NAMES = {
 }
 
 
+# Readings without a row, by names checked before: a worker pushes a few events at a time and asks for
+# the same names with each.
+cdef dict CHECKED = {}
+
+
+cdef tuple known(tuple names):
+    """Check names of readings."""
+    cdef Reader empty
+    if names not in CHECKED:
+        check_names(names)
+        if len(CHECKED) == 1000:
+            CHECKED.clear()
+        empty = Reader(names, 1, None, 0)
+        CHECKED[names] = Readings(names, empty.arrays)
+    return names
+
+
 cdef object at_least(str name, object value, object least):
     """A whole number of at least `least`."""
     if isinstance(value, bool) or value != int(value) or value < least:
@@ -53,7 +70,7 @@ cdef class Reader:
     """What a bulk call reads at its slides, and where it writes."""
 
     cdef tuple names
-    cdef list arrays, others
+    cdef list arrays
     cdef Name *codes
     cdef void **targets
     cdef Py_ssize_t width, row
@@ -74,8 +91,8 @@ cdef class Reader:
         self.arrays = []
         for i in range(self.width):
             self.codes[i] = NAMES.get(names[i], OTHER)
-            kind = np.int64 if EVENTS <= self.codes[i] <= END else np.float64
-            self.arrays.append(np.empty(rows, kind))
+            whole = POSITIVES <= self.codes[i] <= END
+            self.arrays.append(np.empty(rows, np.int64 if whole else np.float64))
             self.targets[i] = pointer_of(self.arrays[i])
 
     def __dealloc__(self):
@@ -87,8 +104,8 @@ cdef class Reader:
         cdef Py_ssize_t i
         cdef Name code
         cdef double value
-        if roc.blocks is not None:
-            self.real_weights = True
+        if roc.blocks is not None and not self.real_weights:
+            self.widen()
         for i in range(self.width):
             code = self.codes[i]
             if code == EVENTS:
@@ -97,29 +114,30 @@ cdef class Reader:
                 (<int64_t *> self.targets[i])[self.row] = start
             elif code == END:
                 (<int64_t *> self.targets[i])[self.row] = end
+            elif code == POSITIVES and not self.real_weights:
+                (<int64_t *> self.targets[i])[self.row] = positives(roc.tree.total)
+            elif code == NEGATIVES and not self.real_weights:
+                (<int64_t *> self.targets[i])[self.row] = negatives(roc.tree.total)
             else:
-                if roc.blocks is not None or code == OTHER:
-                    value = READERS[self.names[i]](roc, self.severity.alpha, self.severity.beta)
-                elif code == AUC:
+                if code == AUC and roc.blocks is None:
                     value = roc.tree.auc()
-                elif code == H:
+                elif code == H and roc.blocks is None:
                     value = roc.h_by_data(self.severity)
-                elif code == POSITIVES:
-                    value = <double> positives(roc.tree.total)
                 else:
-                    value = <double> negatives(roc.tree.total)
+                    value = READERS[self.names[i]](roc, self.severity.alpha, self.severity.beta)
                 (<double *> self.targets[i])[self.row] = value
         self.row += 1
         return 0
 
-    cdef object readings(self):
-        """All rows; weights of classes are integers while they all are 1."""
+    cdef int widen(self) except -1:
+        """Make room for weights of classes that are no integers."""
         cdef Py_ssize_t i
-        if not self.real_weights:
-            for i in range(self.width):
-                if self.codes[i] == POSITIVES or self.codes[i] == NEGATIVES:
-                    self.arrays[i] = self.arrays[i].astype(np.int64)
-        return Readings(self.names, self.arrays)
+        for i in range(self.width):
+            if self.codes[i] == POSITIVES or self.codes[i] == NEGATIVES:
+                self.arrays[i] = self.arrays[i].astype(np.float64)
+                self.targets[i] = pointer_of(self.arrays[i])
+        self.real_weights = True
+        return 0
 
 
 cdef class CountWindow:
@@ -151,6 +169,7 @@ cdef class CountWindow:
     cdef readonly Roc roc
     cdef readonly int64_t seen
     cdef Py_ssize_t limit, held, oldest, capacity
+    cdef bint busy
     cdef Py_ssize_t uneven  # events inside with a weight other than 1
     cdef double *scores
     cdef uint8_t *labels
@@ -256,13 +275,16 @@ cdef class CountWindow:
             When an element, a name or a parameter is bad; nothing has changed then.
         """
         cdef int64_t step = at_least("every", every, 1)
-        names = check_names(read)
+        names = known(read if type(read) is tuple else tuple(read))
         cdef Severity severity = Severity(alpha, beta)
         cdef Batch batch = batch_of(scores, labels, weights, times)
         cdef Py_ssize_t rows = (self.seen + batch.size) // step - self.seen // step
+        if rows == 0:
+            self.run(batch, None)
+            return CHECKED[names]
         cdef Reader reader = Reader(names, step, severity, rows)
         self.run(batch, reader)
-        return reader.readings()
+        return Readings(names, reader.arrays)
 
     def columns(self, start, stop):
         """Copy the events with ordinals in [start, stop) that are still inside; O(stop - start)."""
@@ -329,12 +351,16 @@ cdef class CountWindow:
     cdef int run(self, Batch batch, Reader reader) except -1:
         """Push checked events and read at the slides, all or nothing."""
         cdef Py_ssize_t done = 0
+        if self.busy:
+            raise RuntimeError("another thread is pushing events into this window")
         self.make_room(batch)
         if self.held == 0 and reader is None and batch.weights == NULL:
             done = max(batch.size - self.limit, 0)
             self.roc.fill(batch.scores + done, batch.labels + done, batch.size - done)
             self.record(batch)
             return 0
+        # Some readings are Python and may let another thread in half-way.
+        self.busy = True
         try:
             if batch.weights == NULL and self.uneven == 0:
                 self.run_counted(batch, reader, &done)
@@ -345,6 +371,8 @@ cdef class CountWindow:
                 done -= 1
                 self.undo(batch, done)
             raise
+        finally:
+            self.busy = False
         self.record(batch)
         return 0
 
