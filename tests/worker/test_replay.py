@@ -19,6 +19,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from inmemory import HEAD, Event, Log
 
+import worker.replay
+from config.errors import SettingsError
 from worker.cli.commands import run as rocstream
 from worker.replay import lines
 from worker.replay.filesource import FileSource
@@ -66,7 +68,9 @@ def jsonl(path: Path, documents: Sequence[Any]) -> Path:
     return path
 
 
-def live(settings: config.Settings, topic: str, documents: Sequence[Any]) -> list[bytes]:
+def live(
+    settings: config.Settings, topic: str, documents: Sequence[Any]
+) -> list[bytes]:
     """Updates of the live pipeline for the same records."""
     from worker.pipeline import Pipeline  # noqa: PLC0415
 
@@ -84,9 +88,14 @@ def live(settings: config.Settings, topic: str, documents: Sequence[Any]) -> lis
 
 
 def replayed(
-    settings: config.Settings, *paths: Path, span: Span | None = None, keys: list[str] | None = None
+    settings: config.Settings,
+    *paths: Path,
+    span: Span | None = None,
+    keys: list[str] | None = None,
 ) -> list[bytes]:
-    player = Player([settings], FileSource([str(path) for path in paths]), span, keys=keys)
+    player = Player(
+        [settings], FileSource([str(path) for path in paths]), span, keys=keys
+    )
     return [update.value or b"" for step in player for update in step.updates[0]]
 
 
@@ -135,7 +144,9 @@ def test_packed_lines_csv_and_parquet_say_the_same_as_json(
     csv = tmp_path / "x.csv"
     csv.write_text(
         "time,key,more,score,label\n"
-        + "".join(f"{e['time']},{e['key']},x,{e['score']},{e['label']}\n" for e in documents)
+        + "".join(
+            f"{e['time']},{e['key']},x,{e['score']},{e['label']}\n" for e in documents
+        )
     )
     table = tmp_path / "x.parquet"
     pa.parquet = pytest.importorskip("pyarrow.parquet")
@@ -206,15 +217,21 @@ def test_a_start_in_the_middle_gives_the_same_updates_from_there_on(
     whole = replayed(settings, path)
 
     def between(low: int, high: int) -> list[bytes]:
-        return [one for one in whole if low <= json.loads(one)["source"]["offset"] < high]
+        return [
+            one for one in whole if low <= json.loads(one)["source"]["offset"] < high
+        ]
 
-    assert replayed(settings, path, span=span("400", "600", 0, cold=False)) == between(400, 600)
-    by_time = span("2025-11-29T23:53:20+00:00", "2025-11-29T23:56:40Z", START + 600_000, cold=False)
+    assert replayed(settings, path, span=span("400", "600", 0, cold=False)) == between(
+        400, 600
+    )
+    by_time = span(
+        "2025-11-29T23:53:20+00:00", "2025-11-29T23:56:40Z", START + 600_000, cold=False
+    )
     assert by_time.start.value == START + 400_000
     assert replayed(settings, path, span=by_time) == between(400, 600)
-    assert replayed(settings, path, span=span("-200s", None, START + 600_000, cold=False)) == (
-        between(400, 900)
-    )
+    assert replayed(
+        settings, path, span=span("-200s", None, START + 600_000, cold=False)
+    ) == (between(400, 900))
     cold = replayed(settings, path, span=span("400", None, 0, cold=True))
     assert json.loads(cold[0])["window"]["events"] == 7
     assert json.loads(cold[0])["source"]["offset"] > 400
@@ -227,22 +244,33 @@ def test_only_the_keys_that_are_asked_for_are_replayed(
 ) -> None:
     settings = settings_of(MONITORS)
     path = jsonl(tmp_path / "x.jsonl", events())
-    expected = [one for one in replayed(settings, path) if json.loads(one)["key"] in {"007", "NA"}]
+    expected = [
+        one
+        for one in replayed(settings, path)
+        if json.loads(one)["key"] in {"007", "NA"}
+    ]
     assert replayed(settings, path, keys=["0*", "NA"]) == expected
 
 
-def test_updates_as_parquet_are_those_of_json(job: Callable[..., Path], tmp_path: Path) -> None:
+def test_updates_as_parquet_are_those_of_json(
+    job: Callable[..., Path], tmp_path: Path
+) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     jsonl(tmp_path / "x.jsonl", events())
     for out in ("u.parquet", "u.jsonl", "u.jsonl.gz"):
         command = ["replay", "-c", str(job()), str(tmp_path / "x.jsonl"), "-o"]
         assert rocstream([*command, str(tmp_path / out)]) == 0
-    expected = [json.loads(one) for one in (tmp_path / "u.jsonl").read_bytes().splitlines()]
+    expected = [
+        json.loads(one) for one in (tmp_path / "u.jsonl").read_bytes().splitlines()
+    ]
     packed = gzip.decompress((tmp_path / "u.jsonl.gz").read_bytes())
     assert packed == (tmp_path / "u.jsonl").read_bytes()
     rows = pq.read_table(tmp_path / "u.parquet").to_pylist()
-    assert [(r["monitor"], r["key"], r["seq"], r["auc"], r["source_offset"]) for r in rows] == [
-        (u["monitor"], u["key"], u["seq"], u["auc"], u["source"]["offset"]) for u in expected
+    assert [
+        (r["monitor"], r["key"], r["seq"], r["auc"], r["source_offset"]) for r in rows
+    ] == [
+        (u["monitor"], u["key"], u["seq"], u["auc"], u["source"]["offset"])
+        for u in expected
     ]
     assert rows[5]["window_size"] == expected[5]["window"]["size"]
 
@@ -279,7 +307,9 @@ def test_ctrl_c_keeps_what_is_done_and_marks_it_as_partial(
     assert process.returncode == 130, errors
     assert b"PARTIAL, ended by Ctrl-C before standard-input:" in out
     assert not (tmp_path / "u.jsonl").exists()
-    assert all(json.loads(line)["version"] == 1 for line in partial.read_bytes().splitlines())
+    assert all(
+        json.loads(line)["version"] == 1 for line in partial.read_bytes().splitlines()
+    )
     assert b"Traceback" not in errors
 
 
@@ -303,3 +333,30 @@ def test_a_run_to_standard_output_tells_of_itself_on_standard_error_alone(
     out, errors = process.communicate(timeout=30)
     assert [json.loads(line)["version"] for line in out.splitlines()]
     assert b"200 events from" in errors
+
+
+def test_a_notebook_gets_updates_as_dicts_and_as_a_table(
+    settings_of: Callable[..., config.Settings],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = settings_of(MONITORS)
+    path = jsonl(tmp_path / "x.jsonl", events())
+    updates = worker.replay.run(settings, path)
+    expected = [json.loads(one) for one in replayed(settings, path)]
+    assert list(updates) == expected
+    assert updates.tally.counts["events"] == 900
+    assert list(worker.replay.run(settings, [path], start="400", keys=["N*"])) == [
+        one for one in expected if one["key"] == "NA" and one["source"]["offset"] >= 400
+    ]
+
+    class Library:
+        DataFrame = list
+
+    monkeypatch.setitem(sys.modules, "polars", Library)
+    rows = updates.frame("polars")
+    assert len(rows) == len(expected)
+    assert rows[0]["window_size"] == 40
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(SettingsError, match="pip install polars"):
+        updates.frame("polars")

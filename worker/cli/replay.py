@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from enum import StrEnum
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Final
 
 import typer
 
-from config.errors import RocstreamError, SettingsError
 from worker.cli import options
-from worker.replay.files import Fields
-from worker.replay.filesource import FileSource
-from worker.replay.player import Player
-from worker.replay.session import Session
-from worker.replay.sinks import STDOUT, Rejected, sink
-from worker.replay.span import span
-from worker.replay.topic import TopicSource
 
-if TYPE_CHECKING:
-    from config import Settings
-    from worker.replay.records import Source
-    from worker.replay.span import Span
-
-INTERRUPTED = 130
+INTERRUPTED: Final = 130
+STDOUT: Final = "-"
 
 
 class Format(StrEnum):
@@ -125,6 +112,61 @@ def replay(  # noqa: PLR0913 - the options of a command
             show_default=False,
         ),
     ] = None,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sweep",
+            metavar="SETTING=V,V",
+            help="Replay under each of these values, all in one pass: window.size=1000,5000; "
+            "repeatable for combinations; monitor:setting for one monitor alone.",
+            show_default=False,
+        ),
+    ] = None,
+    alert: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--alert",
+            metavar="RULE",
+            help='Tell when a rule would have fired: "auc < 0.8 for 3" (updates); repeatable.',
+            show_default=False,
+        ),
+    ] = None,
+    change: Annotated[
+        str | None,
+        typer.Option(
+            "--change",
+            metavar="WHEN",
+            help="The offset or time at which something changed: alerts tell their lag behind it.",
+            show_default=False,
+        ),
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            "--compare",
+            metavar="PATH",
+            help="Compare event.score with this score of the same records; OUT gets differences.",
+            show_default=False,
+        ),
+    ] = None,
+    compare_keys: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--compare-keys",
+            metavar="CHAMPION CHALLENGER",
+            help="Compare two keys that scored the same things.",
+            show_default=False,
+        ),
+    ] = None,
+    pair_by: Annotated[
+        str | None,
+        typer.Option(
+            "--pair-by",
+            metavar="PATH",
+            help="The field that says which of their records belong together; otherwise in turn.",
+            show_default=False,
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Publish even to a topic of the live job.")
     ] = False,
@@ -138,53 +180,32 @@ def replay(  # noqa: PLR0913 - the options of a command
     Example: `rocstream replay -c rocstream.toml march/ -o updates.parquet`
     """
     settings = options.settings(config)
-    stretch = span(start, stop, int(time.time() * 1000), cold=cold)
-    fields = Fields(key, key_field, time_field)
-    if source:
-        if topic is not None or partition:
-            raise SettingsError("--topic and --partition are for topics: name no files beside them")
-        form_ = None if form is Format.AUTO else form.value
-        read: Source = FileSource(source, form_, fields)
-    else:
-        if fields != Fields() or form is not Format.AUTO:
-            raise SettingsError(
-                "--key, --key-field, --time-field and --format are for files: name some, or leave "
-                "them out"
-            )
-        read = _topic(settings, stretch, topic, partition)
-    player = Player([settings], read, stretch if source else None, keys=only)
-    _run(settings, player, out, rejected, force=force)
+    # The engine takes a second to load, which the other commands need not wait for.
+    from worker.replay.backtest import Backtest, Options  # noqa: PLC0415
+    from worker.replay.files import Fields  # noqa: PLC0415
 
-
-def _topic(
-    settings: Settings, stretch: Span, topic: str | None, partitions: list[int] | None
-) -> TopicSource:
-    window = max(monitor.window.size for monitor in settings.monitors)
-    return TopicSource(settings, stretch, topic=topic, partitions=partitions or None, window=window)
-
-
-def _run(
-    settings: Settings, player: Player, out: str | None, rejected: Path | None, *, force: bool
-) -> None:
+    given = Options(
+        sources=tuple(source or ()),
+        out=out,
+        start=start,
+        stop=stop,
+        cold=cold,
+        topic=topic,
+        partitions=tuple(partition or ()),
+        only=tuple(only or ()),
+        rejected=rejected,
+        form=None if form is Format.AUTO else form.value,
+        fields=Fields(key, key_field, time_field),
+        sweeps=tuple(sweep or ()),
+        alerts=tuple(alert or ()),
+        change=change,
+        compare=compare,
+        compare_keys=compare_keys,
+        pair_by=pair_by,
+        force=force,
+    )
     # What is told must not stand between updates on standard output.
-    console = options.stderr() if out == STDOUT else options.stdout()
-    refused = Rejected(rejected)
-    session = Session(player, [sink(out, settings, force=force)], refused, console=options.stderr())
-    outcome = session.run()
-    [readings], [place] = outcome.readings, outcome.places
-    if readings and out != STDOUT:
-        console.print(readings.table(settings))
-    console.print(session.sentence() + (f" in {place}" if place else ""))
-    for note in player.source.notes:
-        options.stderr().print(f"note: {note}")
-    if refused.first:
-        options.stderr().print(f"first rejected: {refused.first}")
-    if outcome.rejected:
-        options.stderr().print(f"rejected records: {outcome.rejected}")
+    results = options.stderr() if out == STDOUT else options.stdout()
+    outcome = Backtest(settings, given).run(results, options.stderr())
     if not outcome.whole:
         raise typer.Exit(INTERRUPTED)
-    counts = player.tally.counts
-    if counts["records"] and counts["records"] == counts["rejected"]:
-        raise RocstreamError(
-            f"every record was rejected, the first: {refused.first}: do the paths in [event] fit?"
-        )

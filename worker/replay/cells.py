@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Final
 
-from worker.cli import rows
-from worker.cli.rows import Bad, Keys
 from worker.events import Batch, Rejection
 from worker.replay.records import Record, RecordRun
 
@@ -78,10 +76,18 @@ def runs(
     SettingsError
         When a column that the settings name is missing.
     """
-    key = events[0].key
-    keys = Keys(fixed, key if isinstance(key, tuple) else ())
+    # The commands import this package, and the rows are theirs.
+    from worker.cli import rows  # noqa: PLC0415
+    from worker.cli.rows import Bad, Keys  # noqa: PLC0415
+
     streams = [
-        rows.from_csv(file, name, event, keys) for file, event in zip(files, events, strict=True)
+        rows.from_csv(
+            file,
+            name,
+            event,
+            Keys(None, event.key) if isinstance(event.key, tuple) else Keys(fixed, ()),
+        )
+        for file, event in zip(files, events, strict=True)
     ]
     offset = 0
     while (taken := [list(islice(stream, RUN_RECORDS)) for stream in streams])[0]:

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from config import Own
 from worker.events import Parser
 from worker.replay import cells, files, lines
 from worker.replay.files import STDIN, Fields, event_of, opened, timestamp_of
@@ -65,9 +66,9 @@ class FileSource:
 
     def runs(self, readings: Sequence[EventSettings]) -> Iterator[tuple[Log, Run]]:
         """Yield the files one after the other; each a log whose windows go on from the last."""
-        adapted = [event_of(event, self._fields) for event in readings]
-        events = [event for event, _ in adapted]
-        fixed = adapted[0][1]
+        self._done, self._position = 0, int
+        first, fixed = event_of(readings[0], self._fields)
+        events = [first, *(self._adapted(event) for event in readings[1:])]
         if timestamp_of(events[0]) == 0:
             self.notes.append(
                 'the events have no times: event.time is "$timestamp", which files do not have; '
@@ -90,6 +91,13 @@ class FileSource:
         if known is None:
             return f"{log.topic}, row {offset + 1}"
         return f"{log.topic}:{known.number(offset)}"
+
+    def _adapted(self, event: EventSettings) -> EventSettings:
+        """Return how a further reading is done: what it has a path for stays as it is."""
+        fields = self._fields
+        if not isinstance(event.key, Own):
+            fields = fields._replace(key=None, key_field=None)
+        return event_of(event, fields)[0]
 
     def _read(
         self, member: Member, events: Sequence[EventSettings], fixed: bytes | None

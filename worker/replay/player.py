@@ -71,12 +71,12 @@ class Player:
         Patterns as in a shell; only keys like one of them are kept. None keeps all.
     chosen
         Besides: tells of each key whether it is kept.
-    tape
-        Makes what the windows run on.
+    tapes
+        By setting, what makes the tape that its windows run on; plain ones when empty.
     extra
         Further readings of the same records, given to `others`.
     others
-        Called with the batches of each further reading, before the step of the first.
+        Called with each run and whether it is published, before its steps.
     """
 
     def __init__(
@@ -87,9 +87,9 @@ class Player:
         *,
         keys: Sequence[str] | None = None,
         chosen: Callable[[str], bool] | None = None,
-        tape: Callable[[Settings, Log], Tape] = Tape,
+        tapes: Sequence[Callable[[Settings, Log], Tape]] = (),
         extra: Sequence[EventSettings] = (),
-        others: Callable[[Run, bool], None] | None = None,
+        others: Callable[[Log, Run, bool], None] | None = None,
     ) -> None:
         self.settings = list(settings)
         self.source = source
@@ -98,7 +98,7 @@ class Player:
         self._trimmer = None if span is None or span == Span() else Trimmer(span)
         self._keys = keys
         self._chosen = chosen
-        self._make = tape
+        self._makers = list(tapes) or [Tape] * len(self.settings)
         self._readings = [self.settings[0].event, *extra]
         self._others = others
         self._known: dict[str, bool] = {}
@@ -122,7 +122,10 @@ class Player:
             for tape in self.tapes:
                 tape.turn(log)
         else:
-            self.tapes = [self._make(settings, log) for settings in self.settings]
+            self.tapes = [
+                make(settings, log)
+                for make, settings in zip(self._makers, self.settings, strict=True)
+            ]
 
     def _play(self, log: Log, run: Run, since: int) -> Iterator[Step]:
         if run.first < since < run.last:
@@ -130,9 +133,11 @@ class Player:
             run = run.cut(since, run.last)
         published = run.last > since
         if self._others is not None:
-            self._others(run, published)
+            self._others(log, run, published)
         for batch in run.batches(0):
             self._choose(batch)
+            for tape in self.tapes:
+                tape.published = published
             updates = [tape.play(batch) for tape in self.tapes]
             if published:
                 self.tally.counts.update(batch.counts)
@@ -149,12 +154,13 @@ class Player:
         for key in list(batch.keys):
             wanted = self._known.get(key)
             if wanted is None:
-                wanted = self._known[key] = self._wants(key)
+                wanted = self._known[key] = self.wants(key)
             if not wanted:
                 batch.counts["events"] -= len(batch.keys[key])
                 del batch.keys[key]
 
-    def _wants(self, key: str) -> bool:
+    def wants(self, key: str) -> bool:
+        """Tell whether a key is asked for."""
         if self._keys is not None and not any(
             fnmatch.fnmatchcase(key, pattern) for pattern in self._keys
         ):

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
@@ -21,17 +21,11 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Task
 
+    from worker.replay.compare import Comparison
     from worker.replay.player import Player, Step
     from worker.replay.sinks import Rejected, Sink
 
 REPORT_SECONDS = 0.1
-
-
-class Observer(Protocol):
-    """Looks at every step, as a report does."""
-
-    def step(self, step: Step) -> None:
-        """Take a step in."""
 
 
 class Interrupts:
@@ -94,8 +88,8 @@ class Session:
         One for each of the player's settings.
     rejected
         Takes the refused records.
-    observers
-        Look at every step.
+    comparison
+        What it says goes to the first sink in place of the updates.
     console
         Where a bar is drawn if it is a terminal; None draws none.
     """
@@ -105,11 +99,11 @@ class Session:
         player: Player,
         sinks: Sequence[Sink],
         rejected: Rejected,
-        observers: Sequence[Observer] = (),
+        comparison: Comparison | None = None,
         console: Console | None = None,
     ) -> None:
         self._player, self._sinks, self._rejected = player, sinks, rejected
-        self._observers = observers
+        self._comparison = comparison
         self._console = console
         self.outcome = Outcome()
         self.outcome.readings = [Readings() for _ in sinks]
@@ -148,19 +142,24 @@ class Session:
                 with interrupts.held():
                     self._take(step)
                 bar.move()
+            self._compare()
             bar.move(last=True)
+
+    def _compare(self) -> None:
+        if self._comparison is not None:
+            self._sinks[0].write(self._comparison.taken())
 
     def _take(self, step: Step) -> None:
         for sink, readings, updates in zip(
             self._sinks, self.outcome.readings, step.updates, strict=True
         ):
             if updates:
-                sink.write(updates)
                 readings.take(updates)
+                if self._comparison is None:
+                    sink.write(updates)
+        self._compare()
         if step.batch.rejections:
             self._rejected.write(step.log, self._player.source, step.batch.rejections)
-        for observer in self._observers:
-            observer.step(step)
 
     def _close(self) -> None:
         whole = self.outcome.whole

@@ -6,17 +6,19 @@ import base64
 import contextlib
 import gzip
 import sys
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
 
+from config import METRICS
 from config.errors import SettingsError
 from worker.publisher import Publisher
 from worker.replay.files import needed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from config import Settings
     from worker.events import Rejection
@@ -118,15 +120,15 @@ class ParquetSink:
     ----------
     path
         Of the file.
-    settings
-        Their monitors' metrics are columns.
+    columns
+        Names and types, given the module that has the types.
     """
 
-    def __init__(self, path: Path, settings: Settings) -> None:
+    def __init__(self, path: Path, columns: Callable[[Any], list[tuple[str, Any]]]) -> None:
         pa = needed("pyarrow", f"to write {path}")
         self._pa, self._rows = pa, list[dict[str, Any]]()
         self._path, self._partial = path, path.with_name(path.name + PARTIAL)
-        self._schema = pa.schema(_schema(pa, settings))
+        self._schema = pa.schema(columns(pa))
         try:
             self._writer = needed("pyarrow.parquet", "").ParquetWriter(
                 str(self._partial), self._schema, compression="zstd"
@@ -175,8 +177,23 @@ class TopicSink:
         return f"the topic {self._topic}"
 
 
-def sink(out: str | None, settings: Settings, *, force: bool = False) -> Sink:
+def sink(
+    out: str | None,
+    settings: Settings,
+    *,
+    force: bool = False,
+    columns: Callable[[Any], list[tuple[str, Any]]] | None = None,
+) -> Sink:
     """Return the sink that `-o` names: a file, `-`, `topic:NAME`; None keeps nothing.
+
+    Parameters
+    ----------
+    out, settings
+        The option, and the settings whose updates come.
+    force
+        Whether a topic of the live job may be written to.
+    columns
+        Of Parquet, where other things than updates come.
 
     Raises
     ------
@@ -200,7 +217,7 @@ def sink(out: str | None, settings: Settings, *, force: bool = False) -> Sink:
     if path.is_dir():
         raise SettingsError(f"-o {out}: it is a directory: name a file in it")
     if path.suffix.lower() in {".parquet", ".pq"}:
-        return ParquetSink(path, settings)
+        return ParquetSink(path, columns or partial(_columns, settings))
     return LinesSink(path)
 
 
@@ -220,8 +237,13 @@ def flat(update: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _schema(pa: Any, settings: Settings) -> list[tuple[str, Any]]:
-    metrics = dict.fromkeys(name for monitor in settings.monitors for name in monitor.metrics)
+def _columns(settings: Settings, pa: Any) -> list[tuple[str, Any]]:
+    metrics = dict.fromkeys(
+        f"{name}_{at}" if at is not None else name
+        for monitor in settings.monitors
+        for name in monitor.metrics
+        for at in (monitor.thresholds if METRICS[name].at_thresholds else (None,))
+    )
     text, whole, real = pa.string(), pa.int64(), pa.float64()
     window = {"kind": text, "full": pa.bool_(), "events": whole}
     return [

@@ -39,11 +39,17 @@ class Tape(Pipeline):
         The settings to replay under.
     log
         The first log; see `turn`.
+
+    Attributes
+    ----------
+    published
+        Whether what is played is asked for, or only warms the windows up.
     """
 
     def __init__(self, settings: Settings, log: Log) -> None:
         super().__init__(settings, log.topic, log.partition)
         self.settings = settings
+        self.published = True
         self.start_at(log.first)
         self.turn(log)
 

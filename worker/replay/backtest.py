@@ -1,0 +1,223 @@
+"""A backtest as the command line asks for it: what to read, what to keep, and what to tell."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from config.errors import RocstreamError, SettingsError
+from worker.replay import compare, sweep
+from worker.replay.alerts import Watchman, rule
+from worker.replay.files import Fields
+from worker.replay.filesource import FileSource
+from worker.replay.player import Player
+from worker.replay.series import Recorder
+from worker.replay.session import Session
+from worker.replay.sinks import STDOUT, TOPIC, Rejected, sink
+from worker.replay.span import bound, span
+from worker.replay.sweep import Variant, variants
+from worker.replay.topic import TopicSource
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from config import Settings
+    from worker.replay.compare import Comparison
+    from worker.replay.records import Source
+    from worker.replay.session import Outcome
+    from worker.replay.sinks import Sink
+    from worker.replay.span import Bound, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command was given; see its help."""
+
+    sources: tuple[str, ...] = ()
+    out: str | None = None
+    start: str | None = None
+    stop: str | None = None
+    cold: bool = False
+    topic: str | None = None
+    partitions: tuple[int, ...] = ()
+    only: tuple[str, ...] = ()
+    rejected: Path | None = None
+    form: str | None = None
+    fields: Fields = field(default_factory=Fields)
+    sweeps: tuple[str, ...] = ()
+    alerts: tuple[str, ...] = ()
+    change: str | None = None
+    compare: str | None = None
+    compare_keys: tuple[str, str] | None = None
+    pair_by: str | None = None
+    force: bool = False
+
+
+class Backtest:
+    """One replay from its options on.
+
+    Parameters
+    ----------
+    settings, options
+        What the command was given.
+    now_ms
+        What spans such as ``-24h`` are before.
+
+    Raises
+    ------
+    SettingsError
+        When options do not go together or mean nothing, or a source is not there.
+    """
+
+    def __init__(self, settings: Settings, options: Options, now_ms: int | None = None) -> None:
+        now = int(time.time() * 1000) if now_ms is None else now_ms
+        self.settings, self.options = settings, options
+        self.variants = (
+            variants(settings, options.sweeps) if options.sweeps else [Variant("", settings)]
+        )
+        self.change = None if options.change is None else _change(options.change, now)
+        rules = [rule(text) for text in options.alerts]
+        self.recorders: list[Recorder] = []
+        if options.sweeps or rules:
+            self.recorders = [
+                Recorder(
+                    watchmen={
+                        monitor.name: [Watchman(one) for one in rules]
+                        for monitor in variant.settings.monitors
+                    },
+                    change=self.change,
+                )
+                for variant in self.variants
+            ]
+        self.comparison = self._comparison()
+        stretch = span(options.start, options.stop, now, cold=options.cold)
+        self.source = self._source(stretch)
+        self.player = Player(
+            [variant.settings for variant in self.variants],
+            self.source,
+            stretch if options.sources else None,
+            keys=options.only or None,
+            tapes=[recorder.tape for recorder in self.recorders],
+            extra=() if self.comparison is None else self.comparison.extra,
+            others=None if self.comparison is None else self.comparison.others,
+        )
+        if self.comparison is not None:
+            self.comparison.wants = self.player.wants
+        self.rejected = Rejected(options.rejected)
+
+    def run(self, results: Console, told: Console) -> Outcome:
+        """Replay, and tell of it.
+
+        Parameters
+        ----------
+        results
+            Where tables and sums go.
+        told
+            Where notes and the bar go.
+
+        Raises
+        ------
+        RocstreamError
+            When the source failed, or held nothing but what was rejected.
+        """
+        session = Session(self.player, self._sinks(), self.rejected, self.comparison, console=told)
+        outcome = session.run()
+        for table in self._tables(outcome):
+            results.print(table)
+        places = list(dict.fromkeys(place for place in outcome.places if place))
+        results.print(session.sentence() + (f" in {', '.join(places)}" if places else ""))
+        for note in self._notes():
+            told.print(f"note: {note}")
+        if self.rejected.first:
+            told.print(f"first rejected: {self.rejected.first}")
+        if outcome.rejected:
+            told.print(f"rejected records: {outcome.rejected}")
+        counts = self.player.tally.counts
+        if outcome.whole and counts["records"] and counts["records"] == counts["rejected"]:
+            raise RocstreamError(
+                f"every record was rejected, the first: {self.rejected.first}: do the paths in "
+                "[event] fit?"
+            )
+        return outcome
+
+    def _notes(self) -> list[str]:
+        compared = [] if self.comparison is None else list(self.comparison.notes())
+        return [*self.source.notes, *compared]
+
+    def _tables(self, outcome: Outcome) -> list[Any]:
+        if self.options.out == STDOUT and not self.options.sweeps:
+            return []
+        if self.comparison is not None:
+            return [self.comparison.table()]
+        if self.recorders:
+            alerts = sweep.alerts(self.variants, self.recorders, change=self.change is not None)
+            return [sweep.table(self.variants, self.recorders), *alerts]
+        return [readings.table(self.settings) for readings in outcome.readings if readings]
+
+    def _comparison(self) -> Comparison | None:
+        options = self.options
+        if options.compare is None and options.compare_keys is None:
+            if options.pair_by is not None:
+                raise SettingsError("--pair-by goes with --compare-keys: name two keys")
+            return None
+        if options.compare is not None and options.compare_keys is not None:
+            raise SettingsError("--compare and --compare-keys exclude each other: give one")
+        if options.sweeps:
+            raise SettingsError("--compare and --sweep exclude each other: compare per setting")
+        if options.compare is not None and options.pair_by is not None:
+            raise SettingsError("--pair-by goes with --compare-keys: two scores need no pairing")
+        return compare.Comparison(
+            self.settings,
+            score=options.compare,
+            keys=options.compare_keys,
+            pair_by=options.pair_by,
+        )
+
+    def _source(self, stretch: Span) -> Source:
+        options = self.options
+        if options.sources:
+            if options.topic is not None or options.partitions:
+                raise SettingsError(
+                    "--topic and --partition are for topics: name no files beside them"
+                )
+            return FileSource(options.sources, options.form, options.fields)
+        if options.fields != Fields() or options.form is not None:
+            raise SettingsError(
+                "--key, --key-field, --time-field and --format are for files: name some, or leave "
+                "them out"
+            )
+        window = max(
+            monitor.window.size for one in self.variants for monitor in one.settings.monitors
+        )
+        return TopicSource(
+            self.settings,
+            stretch,
+            topic=options.topic,
+            partitions=options.partitions or None,
+            window=window,
+        )
+
+    def _sinks(self) -> list[Sink]:
+        options = self.options
+        if not options.sweeps:
+            columns = None if self.comparison is None else compare.columns
+            return [sink(options.out, self.settings, force=options.force, columns=columns)]
+        if options.out is not None and (options.out == STDOUT or options.out.startswith(TOPIC)):
+            raise SettingsError(
+                f"-o {options.out}: a sweep writes a file per setting: name a file, such as "
+                "-o updates.jsonl"
+            )
+        return [
+            sink(None if options.out is None else sweep.path_of(options.out, one), one.settings)
+            for one in self.variants
+        ]
+
+
+def _change(text: str, now: int) -> Bound:
+    found = bound(text, "--change", now)
+    if found.kind not in {"offset", "time"}:
+        raise SettingsError(f"--change {text}: name the offset or the time at which it happened")
+    return found

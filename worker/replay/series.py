@@ -1,0 +1,226 @@
+"""Readings over time, taken off the windows as they slide: for tables, reports and plots."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from engine import Readings
+from worker.replay.tape import Tape, UncountedWriter
+from worker.updates import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from config import Monitor, Settings
+    from worker.messages import Message
+    from worker.replay.alerts import Watchman
+    from worker.replay.records import Log
+    from worker.replay.span import Bound
+    from worker.updates import Slide
+
+POINTS: Final = 800
+"""Most points of a series that are kept; beyond twice as many every other one is dropped."""
+
+BASE: Final = ("auc", "h")
+INTERVAL: Final = ("auc_low", "auc_high")
+
+
+class Point(NamedTuple):
+    """One reading: where the window slid (`seq` counts slides), and what was read."""
+
+    seq: int
+    time: int
+    offset: int
+    topic: str
+    events: float
+    positives: float
+    negatives: float
+    full: bool
+    values: dict[str, float | None]
+
+
+class Series:
+    """The readings of one monitor and key: thinned points, and exact sums. O(1) memory."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.points: list[Point] = []
+        self.stride = 1
+        self.count = 0
+        self._tail: Point | None = None
+        self._sums: dict[str, _Sums] = {}
+
+    def take(self, points: Sequence[Point]) -> None:
+        """Take in points in order."""
+        for point in points:
+            if self.count % self.stride == 0:
+                self.points.append(point)
+                if len(self.points) >= 2 * POINTS:
+                    del self.points[1::2]
+                    self.stride *= 2
+            self.count += 1
+            if point.full:
+                for name, value in point.values.items():
+                    if value is not None:
+                        self._sums.setdefault(name, _Sums()).take(value)
+        self._tail = points[-1] if points else self._tail
+
+    def thinned(self) -> list[Point]:
+        """Return the points that were kept, the last one always among them."""
+        if self._tail is not None and self.points and self.points[-1] != self._tail:
+            return [*self.points, self._tail]
+        return list(self.points)
+
+    def mean(self, name: str) -> float:
+        """Return the mean of a reading over full windows; nan without one."""
+        sums = self._sums.get(name)
+        return math.nan if sums is None else sums.total / sums.count
+
+    def noise(self, name: str) -> float:
+        """Return how much a reading moves from slide to slide; nan with fewer than two.
+
+        The root mean square of the differences between windows that follow each other: a slow
+        drift counts little in it.
+        """
+        sums = self._sums.get(name)
+        if sums is None or sums.count < 2:  # noqa: PLR2004 - a difference takes two
+            return math.nan
+        return math.sqrt(sums.squares / (sums.count - 1))
+
+
+class _Sums:
+    __slots__ = ("count", "last", "squares", "total")
+
+    def __init__(self) -> None:
+        self.count, self.total, self.squares, self.last = 0, 0.0, 0.0, 0.0
+
+    def take(self, value: float) -> None:
+        if self.count:
+            self.squares += (value - self.last) ** 2
+        self.count += 1
+        self.total += value
+        self.last = value
+
+
+class Recorder:
+    """Keeps what the windows of one setting read.
+
+    Parameters
+    ----------
+    extra
+        Readings to take besides those that the monitors publish.
+    watchmen
+        Rules, by monitor, that are followed.
+    change
+        Where something changed, as a person says: lags are counted from there.
+    """
+
+    def __init__(
+        self,
+        extra: Sequence[str] = (),
+        watchmen: dict[str, list[Watchman]] | None = None,
+        change: Bound | None = None,
+    ) -> None:
+        self.extra = tuple(extra)
+        self.watchmen = watchmen or {}
+        self.series: dict[tuple[str, str], Series] = {}
+        self._change = change
+        self._changed: dict[tuple[str, str], int] = {}
+
+    def tape(self, settings: Settings, log: Log) -> Tape:
+        """Return a tape whose windows are recorded."""
+        return _RecordedTape(settings, log, self)
+
+    def names(self, monitor: Monitor) -> tuple[str, ...]:
+        """Return what is read besides the metrics of a monitor."""
+        ruled = [one.rule.metric for one in self.watchmen.get(monitor.name, ())]
+        wanted = dict.fromkeys([*self.extra, *ruled])
+        return tuple(name for name in wanted if name not in monitor.metrics)
+
+    def take(self, monitor: Monitor, key: str, points: list[Point]) -> None:
+        """Take in the readings of one key, in order."""
+        place = (monitor.name, key)
+        series = self.series.get(place)
+        if series is None:
+            series = self.series[place] = Series(key)
+        series.take(points)
+        for watchman in self.watchmen.get(monitor.name, ()):
+            watchman.take(key, points, self._behind(place, points, monitor.window.slide))
+
+    def of(self, monitor: str) -> list[Series]:
+        """Return the series of a monitor, keys in order."""
+        return [series for (name, _), series in sorted(self.series.items()) if name == monitor]
+
+    def _behind(self, place: tuple[str, str], points: list[Point], slide: int) -> Iterator[int]:
+        change = self._change
+        for point in points:
+            where = point.time if change and change.kind == "time" else point.offset
+            if change is None or where < change.value:
+                yield -1
+                continue
+            first = self._changed.setdefault(place, point.seq)
+            yield (point.seq - first + 1) * slide
+
+
+class _RecordedTape(Tape):
+    """A tape that shows a recorder what its windows read."""
+
+    def __init__(self, settings: Settings, log: Log, recorder: Recorder) -> None:
+        self._recorder = recorder
+        super().__init__(settings, log)
+
+    def _writer(self, monitor: Monitor, log: Log) -> Writer:
+        kind = _RecordedWriter if log.counted else _RecordedUncountedWriter
+        return kind(monitor, log, self, self._recorder)
+
+
+class _RecordedWriter(Writer):
+    """Writes the updates of a monitor and shows the readings, some more among them."""
+
+    def __init__(self, monitor: Monitor, log: Log, tape: Tape, recorder: Recorder) -> None:
+        super().__init__(monitor, log.topic, log.partition)
+        self._tape, self._recorder = tape, recorder
+        self._own = len(self.read)
+        self.read = (*self.read, *recorder.names(monitor))
+
+    def write(
+        self, key: str, slides: Sequence[Slide], readings: Readings, *, gap: bool
+    ) -> Iterator[Message]:
+        """Yield one message per slide."""
+        if self._tape.published:
+            self._recorder.take(self._monitor, key, self._points(slides, readings))
+        own = Readings(readings.names[: self._own], tuple(readings)[: self._own])
+        return super().write(key, slides, own, gap=gap)
+
+    def _points(self, slides: Sequence[Slide], readings: Readings) -> list[Point]:
+        columns = {
+            name: readings[name].tolist()
+            for name in readings.names
+            if name not in {"start", "end"} and "@" not in name
+        }
+        events, positives = columns.pop("events"), columns.pop("positives")
+        negatives = columns.pop("negatives")
+        size = self._monitor.window.size
+        return [
+            Point(
+                slide.seq,
+                slide.time,
+                slide.offset,
+                self._topic,
+                events[at],
+                positives[at],
+                negatives[at],
+                events[at] == size,
+                {name: _defined(column[at]) for name, column in columns.items()},
+            )
+            for at, slide in enumerate(slides)
+        ]
+
+
+class _RecordedUncountedWriter(_RecordedWriter, UncountedWriter):
+    """The same, of windows that began in the middle."""
+
+
+def _defined(value: Any) -> float | None:
+    return None if math.isnan(value) else float(value)
