@@ -6,6 +6,7 @@ in `_weighted.Blocks` instead of `_tree.Tree`; when the last such weight leaves 
 readings depend on what is inside alone.
 """
 
+cimport cython
 from libc.math cimport INFINITY, NAN, isnan, nextafter
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -409,6 +410,8 @@ cdef class Roc:
         return self.tree.bytes() + self.edge_list.bytes()
 
 
+@cython.boundscheck(False)
+@cython.wraparound(False)
 cdef Py_ssize_t merge(
     const double[::1] negative, const double[::1] positive, double[::1] scores, uint64_t[::1] counts
 ) noexcept:
