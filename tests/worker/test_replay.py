@@ -68,9 +68,7 @@ def jsonl(path: Path, documents: Sequence[Any]) -> Path:
     return path
 
 
-def live(
-    settings: config.Settings, topic: str, documents: Sequence[Any]
-) -> list[bytes]:
+def live(settings: config.Settings, topic: str, documents: Sequence[Any]) -> list[bytes]:
     """Updates of the live pipeline for the same records."""
     from worker.pipeline import Pipeline  # noqa: PLC0415
 
@@ -93,9 +91,7 @@ def replayed(
     span: Span | None = None,
     keys: list[str] | None = None,
 ) -> list[bytes]:
-    player = Player(
-        [settings], FileSource([str(path) for path in paths]), span, keys=keys
-    )
+    player = Player([settings], FileSource([str(path) for path in paths]), span, keys=keys)
     return [update.value or b"" for step in player for update in step.updates[0]]
 
 
@@ -144,9 +140,7 @@ def test_packed_lines_csv_and_parquet_say_the_same_as_json(
     csv = tmp_path / "x.csv"
     csv.write_text(
         "time,key,more,score,label\n"
-        + "".join(
-            f"{e['time']},{e['key']},x,{e['score']},{e['label']}\n" for e in documents
-        )
+        + "".join(f"{e['time']},{e['key']},x,{e['score']},{e['label']}\n" for e in documents)
     )
     table = tmp_path / "x.parquet"
     pa.parquet = pytest.importorskip("pyarrow.parquet")
@@ -217,21 +211,15 @@ def test_a_start_in_the_middle_gives_the_same_updates_from_there_on(
     whole = replayed(settings, path)
 
     def between(low: int, high: int) -> list[bytes]:
-        return [
-            one for one in whole if low <= json.loads(one)["source"]["offset"] < high
-        ]
+        return [one for one in whole if low <= json.loads(one)["source"]["offset"] < high]
 
-    assert replayed(settings, path, span=span("400", "600", 0, cold=False)) == between(
-        400, 600
-    )
-    by_time = span(
-        "2025-11-29T23:53:20+00:00", "2025-11-29T23:56:40Z", START + 600_000, cold=False
-    )
+    assert replayed(settings, path, span=span("400", "600", 0, cold=False)) == between(400, 600)
+    by_time = span("2025-11-29T23:53:20+00:00", "2025-11-29T23:56:40Z", START + 600_000, cold=False)
     assert by_time.start.value == START + 400_000
     assert replayed(settings, path, span=by_time) == between(400, 600)
-    assert replayed(
-        settings, path, span=span("-200s", None, START + 600_000, cold=False)
-    ) == (between(400, 900))
+    assert replayed(settings, path, span=span("-200s", None, START + 600_000, cold=False)) == (
+        between(400, 900)
+    )
     cold = replayed(settings, path, span=span("400", None, 0, cold=True))
     assert json.loads(cold[0])["window"]["events"] == 7
     assert json.loads(cold[0])["source"]["offset"] > 400
@@ -244,33 +232,22 @@ def test_only_the_keys_that_are_asked_for_are_replayed(
 ) -> None:
     settings = settings_of(MONITORS)
     path = jsonl(tmp_path / "x.jsonl", events())
-    expected = [
-        one
-        for one in replayed(settings, path)
-        if json.loads(one)["key"] in {"007", "NA"}
-    ]
+    expected = [one for one in replayed(settings, path) if json.loads(one)["key"] in {"007", "NA"}]
     assert replayed(settings, path, keys=["0*", "NA"]) == expected
 
 
-def test_updates_as_parquet_are_those_of_json(
-    job: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_updates_as_parquet_are_those_of_json(job: Callable[..., Path], tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     jsonl(tmp_path / "x.jsonl", events())
     for out in ("u.parquet", "u.jsonl", "u.jsonl.gz"):
         command = ["replay", "-c", str(job()), str(tmp_path / "x.jsonl"), "-o"]
         assert rocstream([*command, str(tmp_path / out)]) == 0
-    expected = [
-        json.loads(one) for one in (tmp_path / "u.jsonl").read_bytes().splitlines()
-    ]
+    expected = [json.loads(one) for one in (tmp_path / "u.jsonl").read_bytes().splitlines()]
     packed = gzip.decompress((tmp_path / "u.jsonl.gz").read_bytes())
     assert packed == (tmp_path / "u.jsonl").read_bytes()
     rows = pq.read_table(tmp_path / "u.parquet").to_pylist()
-    assert [
-        (r["monitor"], r["key"], r["seq"], r["auc"], r["source_offset"]) for r in rows
-    ] == [
-        (u["monitor"], u["key"], u["seq"], u["auc"], u["source"]["offset"])
-        for u in expected
+    assert [(r["monitor"], r["key"], r["seq"], r["auc"], r["source_offset"]) for r in rows] == [
+        (u["monitor"], u["key"], u["seq"], u["auc"], u["source"]["offset"]) for u in expected
     ]
     assert rows[5]["window_size"] == expected[5]["window"]["size"]
 
@@ -307,9 +284,7 @@ def test_ctrl_c_keeps_what_is_done_and_marks_it_as_partial(
     assert process.returncode == 130, errors
     assert b"PARTIAL, ended by Ctrl-C before standard-input:" in out
     assert not (tmp_path / "u.jsonl").exists()
-    assert all(
-        json.loads(line)["version"] == 1 for line in partial.read_bytes().splitlines()
-    )
+    assert all(json.loads(line)["version"] == 1 for line in partial.read_bytes().splitlines())
     assert b"Traceback" not in errors
 
 

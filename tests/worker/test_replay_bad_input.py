@@ -49,9 +49,7 @@ def replay(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., R
 
 def lines(path: Path, *documents: Any) -> Path:
     path.write_bytes(
-        b"".join(
-            (d if isinstance(d, bytes) else orjson.dumps(d)) + b"\n" for d in documents
-        )
+        b"".join((d if isinstance(d, bytes) else orjson.dumps(d)) + b"\n" for d in documents)
     )
     return path
 
@@ -92,15 +90,11 @@ def test_half_a_last_line_is_rejected_with_its_number(
 ) -> None:
     path = lines(tmp_path / "x.jsonl", *GOOD)
     path.write_bytes(path.read_bytes() + b'\n\n{"key": "k", "sco')
-    result = replay(
-        path, "--rejected", tmp_path / "bad.jsonl", "-o", tmp_path / "u.jsonl"
-    )
+    result = replay(path, "--rejected", tmp_path / "bad.jsonl", "-o", tmp_path / "u.jsonl")
     assert result.code == 0
     assert "6 events, 1 rejected (1 not_json)" in result.out
     assert "first rejected: x.jsonl:9: the value is not JSON" in result.errors
-    (bad,) = [
-        json.loads(line) for line in (tmp_path / "bad.jsonl").read_bytes().splitlines()
-    ]
+    (bad,) = [json.loads(line) for line in (tmp_path / "bad.jsonl").read_bytes().splitlines()]
     assert (bad["where"], bad["offset"], bad["code"]) == ("x.jsonl:9", 6, "not_json")
     assert bad["value"] == '{"key": "k", "sco'
     assert len((tmp_path / "u.jsonl").read_bytes().splitlines()) == 3
@@ -120,10 +114,7 @@ def test_a_wrong_column_is_named_with_those_there_are(
     assert 'no column "score" (event.score): it has key, points' in result.errors
     result = replay(lines(tmp_path / "x.jsonl", {"key": "k", "points": 1, "label": 0}))
     assert result.code == 1
-    assert (
-        "every record was rejected, the first: x.jsonl:1: score is not there"
-        in result.errors
-    )
+    assert "every record was rejected, the first: x.jsonl:1: score is not there" in result.errors
 
 
 def test_types_come_from_the_settings_never_from_guessing(
@@ -146,14 +137,10 @@ def test_types_come_from_the_settings_never_from_guessing(
     )
     assert result.code == 0, result.errors
     assert "2 events, 1 without a label, 4 rejected (4 bad_row)" in result.out
-    (update,) = [
-        json.loads(line) for line in (tmp_path / "u.jsonl").read_bytes().splitlines()
-    ]
+    (update,) = [json.loads(line) for line in (tmp_path / "u.jsonl").read_bytes().splitlines()]
     assert update["key"] == "007"
     assert update["window"]["start"] == 1_764_460_800_000
-    bad = [
-        json.loads(line) for line in (tmp_path / "bad.jsonl").read_bytes().splitlines()
-    ]
+    bad = [json.loads(line) for line in (tmp_path / "bad.jsonl").read_bytes().splitlines()]
     no_time = "which is neither a number nor an ISO time with its zone"
     assert [one["reason"].partition("x.csv:")[2] for one in bad] == [
         "4: the column \"score\" has 'NA', which is no number",
@@ -183,23 +170,17 @@ def test_a_parquet_file_of_mixed_rows_is_read_row_by_row_with_the_same_rules(
     )
     assert result.code == 0
     assert "2 events, 1 without a label, 3 rejected" in result.out
-    bad = [
-        json.loads(line) for line in (tmp_path / "bad.jsonl").read_bytes().splitlines()
-    ]
+    bad = [json.loads(line) for line in (tmp_path / "bad.jsonl").read_bytes().splitlines()]
     assert [(one["where"], one["code"]) for one in bad] == [
         ("x.parquet, row 2", "score_not_finite"),
         ("x.parquet, row 3", "key_missing"),
         ("x.parquet, row 4", "score_not_number"),
     ]
-    (update,) = [
-        json.loads(line) for line in (tmp_path / "u.jsonl").read_bytes().splitlines()
-    ]
+    (update,) = [json.loads(line) for line in (tmp_path / "u.jsonl").read_bytes().splitlines()]
     assert (update["key"], update["auc"]) == ("7", 1.0)
 
 
-def test_float32_scores_are_warned_of(
-    replay: Callable[..., Result], tmp_path: Path
-) -> None:
+def test_float32_scores_are_warned_of(replay: Callable[..., Result], tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table = pa.table(
         {
@@ -214,9 +195,7 @@ def test_float32_scores_are_warned_of(
     assert "has its scores as score (float)" in result.errors
 
 
-def test_a_truncated_parquet_or_gzip_file(
-    replay: Callable[..., Result], tmp_path: Path
-) -> None:
+def test_a_truncated_parquet_or_gzip_file(replay: Callable[..., Result], tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     pq.write_table(pa.Table.from_pylist(GOOD), tmp_path / "x.parquet")
     whole = (tmp_path / "x.parquet").read_bytes()
@@ -240,17 +219,10 @@ def test_a_range_with_nothing_in_it_is_no_events(
     assert result.out.startswith("0 events from")
 
 
-def test_events_without_times_are_told_of(
-    replay: Callable[..., Result], tmp_path: Path
-) -> None:
-    assert (
-        "--time-field names a field"
-        in replay(lines(tmp_path / "x.jsonl", *GOOD)).errors
-    )
+def test_events_without_times_are_told_of(replay: Callable[..., Result], tmp_path: Path) -> None:
+    assert "--time-field names a field" in replay(lines(tmp_path / "x.jsonl", *GOOD)).errors
     timed = [{**one, "at": 5} for one in GOOD]
-    result = replay(
-        lines(tmp_path / "x.jsonl", *timed), "--time-field", "at", "-o", "-"
-    )
+    result = replay(lines(tmp_path / "x.jsonl", *timed), "--time-field", "at", "-o", "-")
     assert json.loads(result.out.splitlines()[0])["time"] == 5
     assert "--time-field" not in result.errors
 
@@ -282,9 +254,6 @@ def test_options_that_do_not_go_together_are_refused(
     assert "exclude each other" in replay(path, "--key", "a", "--key-field", "b").errors
     assert "are for topics" in replay(path, "--partition", "0").errors
     assert "are for files" in replay("--key", "a").errors
-    assert (
-        "leave --key and"
-        in replay(path, "--key", "a", event='[event]\nkey = "key"\n').errors
-    )
+    assert "leave --key and" in replay(path, "--key", "a", event='[event]\nkey = "key"\n').errors
     assert "insist with --force" in replay(path, "-o", "topic:updates").errors
     assert "it is a directory" in replay(path, "-o", tmp_path).errors

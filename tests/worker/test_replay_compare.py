@@ -67,9 +67,7 @@ def test_the_paired_interval_is_that_of_the_definition(
     assert 0 <= found[3] <= 1
 
 
-def events_of(
-    events: list[tuple[float, float, int]], label: int
-) -> list[tuple[float, float]]:
+def events_of(events: list[tuple[float, float, int]], label: int) -> list[tuple[float, float]]:
     return [(a, b) for a, b, y in events if y == label]
 
 
@@ -105,17 +103,11 @@ def assert_right(found: list[dict[str, Any]], events: list[dict[str, Any]]) -> N
     for number, row in enumerate(found, start=1):
         inside = events[max(0, number * 20 - 60) : number * 20]
         labels = [one["label"] for one in inside]
-        aucs = [
-            roc_auc_score(labels, [one[name] for one in inside]) for name in ("a", "b")
-        ]
+        aucs = [roc_auc_score(labels, [one[name] for one in inside]) for name in ("a", "b")]
         assert row["auc_champion"] == pytest.approx(aucs[0], abs=1e-12)
         assert row["auc_challenger"] == pytest.approx(aucs[1], abs=1e-12)
         assert row["auc_difference"] == row["auc_challenger"] - row["auc_champion"]
-        assert (
-            row["auc_difference_low"]
-            <= row["auc_difference"]
-            <= row["auc_difference_high"]
-        )
+        assert row["auc_difference_low"] <= row["auc_difference"] <= row["auc_difference_high"]
         assert row["events"] == len(inside)
 
 
@@ -124,10 +116,7 @@ def test_two_scores_of_one_record_are_compared(
     settings_of: Callable[..., config.Settings], tmp_path: Path, form: str
 ) -> None:
     events = scored()
-    documents = [
-        {"key": "k", "score": e["a"], "new": e["b"], "label": e["label"]}
-        for e in events
-    ]
+    documents = [{"key": "k", "score": e["a"], "new": e["b"], "label": e["label"]} for e in events]
     path = write(tmp_path / "x.jsonl", documents)
     if form == "csv":
         path = tmp_path / "x.csv"
@@ -178,9 +167,7 @@ def test_keys_that_do_not_go_together_in_turn_are_told_of(
         for key, label in [("a", 1), ("b", 1), ("b", 0), ("a", 1)]
     ]
     path = write(tmp_path / "x.jsonl", documents)
-    with pytest.raises(
-        RocstreamError, match=r"completed at offset 3 has two labels.*--pair-by"
-    ):
+    with pytest.raises(RocstreamError, match=r"completed at offset 3 has two labels.*--pair-by"):
         rows(settings_of(MONITOR), sources=(str(path),), compare_keys=("a", "b"))
 
 
@@ -190,23 +177,17 @@ def test_a_comparison_is_told_and_written(
     job = tmp_path / "job.toml"
     job.write_text(HEAD + MONITOR)
     documents = [
-        {"key": "k", "score": e["a"], "new": e["b"], "label": e["label"]}
-        for e in scored()
+        {"key": "k", "score": e["a"], "new": e["b"], "label": e["label"]} for e in scored()
     ]
     source = write(tmp_path / "x.jsonl", documents)
     command = ["replay", "-c", str(job), str(source), "--compare", "new", "-o"]
     assert rocstream([*command, str(tmp_path / "c.jsonl")]) == 0
     told = capfd.readouterr().out
     assert "champion score, challenger new" in told
-    written = [
-        json.loads(line) for line in (tmp_path / "c.jsonl").read_bytes().splitlines()
-    ]
+    written = [json.loads(line) for line in (tmp_path / "c.jsonl").read_bytes().splitlines()]
     assert len(written) == 20
     pq = pytest.importorskip("pyarrow.parquet")
     assert rocstream([*command, str(tmp_path / "c.parquet")]) == 0
     assert pq.read_table(tmp_path / "c.parquet").to_pylist() == written
     assert rocstream([*command[:-2], "missing", "-o", "-"]) == 0
-    assert (
-        "nothing was compared: no event has both score and missing"
-        in capfd.readouterr().err
-    )
+    assert "nothing was compared: no event has both score and missing" in capfd.readouterr().err

@@ -43,9 +43,7 @@ def failing(path: Path, count: int = 2_000, change: int = 1_000) -> Path:
         for number in range(count):
             label = int(rng.random() < 0.4)
             score = rng.gauss(3 * label if number < change else 0, 1)
-            file.write(
-                orjson.dumps({"key": "k", "score": score, "label": label}) + b"\n"
-            )
+            file.write(orjson.dumps({"key": "k", "score": score, "label": label}) + b"\n")
     return path
 
 
@@ -61,20 +59,12 @@ def test_a_sweep_gives_each_setting_the_updates_that_it_gives_alone(
     for size in ("20", "50"):
         for beta in ("2", "4.5"):
             alone = tmp_path / "alone.jsonl"
-            text = (
-                MONITOR.replace("size = 50", f"size = {size}")
-                + f"h = {{ beta = {beta} }}\n"
-            )
+            text = MONITOR.replace("size = 50", f"size = {size}") + f"h = {{ beta = {beta} }}\n"
             job.write_text(HEAD + text)
-            assert (
-                rocstream(["replay", "-c", str(job), str(source), "-o", str(alone)])
-                == 0
-            )
+            assert rocstream(["replay", "-c", str(job), str(source), "-o", str(alone)]) == 0
             swept = tmp_path / f"u.window.size={size},h.beta={beta}.jsonl"
             assert swept.read_bytes() == alone.read_bytes()
-            assert json.loads(alone.read_bytes().splitlines()[0])["h_beta"] == float(
-                beta
-            )
+            assert json.loads(alone.read_bytes().splitlines()[0])["h_beta"] == float(beta)
 
 
 def test_smaller_windows_are_noisier_and_quicker_behind_a_change(
@@ -144,8 +134,7 @@ def test_windows_that_fill_up_do_not_fire() -> None:
 def test_a_series_keeps_its_ends_and_no_more_points_than_it_may(count: int) -> None:
     series = Series("k")
     points = [
-        Point(at, at, at, "t", 1, 1, 0, full=True, values={"auc": at % 2})
-        for at in range(count)
+        Point(at, at, at, "t", 1, 1, 0, full=True, values={"auc": at % 2}) for at in range(count)
     ]
     series.take(points)
     kept = series.thinned()
@@ -195,9 +184,7 @@ def test_what_cannot_be_swept_ruled_or_compared_is_refused(
 ) -> None:
     source = failing(tmp_path / "x.jsonl", count=1)
     with pytest.raises(SettingsError, match=sentence):
-        Backtest(
-            settings_of(MONITOR), Options(sources=(str(source),), **options)
-        )._sinks()
+        Backtest(settings_of(MONITOR), Options(sources=(str(source),), **options))._sinks()
 
 
 def test_a_sweep_of_one_monitor_leaves_the_others_alone(
