@@ -28,6 +28,9 @@ MODULES = (
     "_fold",
     "_ordinal",
     "_ordinal_window",
+    "_timeline",
+    "_weights",
+    "_decay",
 )
 
 DIRECTIVES = {

@@ -6,11 +6,18 @@ ROCSTREAM_ENGINE forces one: ``reference`` or ``compiled``.
 """
 
 from engine import reference
-from engine._choice import IMPLEMENTATION, CountWindow, OrdinalCountWindow, OrdinalRoc, Roc
+from engine._choice import (
+    IMPLEMENTATION,
+    CountWindow,
+    DecayWindow,
+    OrdinalCountWindow,
+    OrdinalRoc,
+    Roc,
+)
 from engine.readings import Confusion, CostCurve, Ties
 from engine.reference import ApproximateRoc, BinnedRoc, LandmarkWindow
 from engine.results import Columns, Curve, Readings
-from engine.windows import DecayWindow, TimeWindow
+from engine.windows import TimeWindow
 
 __all__ = [
     "IMPLEMENTATION",

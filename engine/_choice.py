@@ -14,10 +14,10 @@ if _wanted not in {"", "reference", "compiled"}:
 IMPLEMENTATION = "reference"
 
 if TYPE_CHECKING or _wanted == "reference":
-    from engine.reference import CountWindow, OrdinalCountWindow, OrdinalRoc, Roc
+    from engine.reference import CountWindow, DecayWindow, OrdinalCountWindow, OrdinalRoc, Roc
 else:
     try:
-        from engine._core import CountWindow, OrdinalCountWindow, OrdinalRoc, Roc
+        from engine._core import CountWindow, DecayWindow, OrdinalCountWindow, OrdinalRoc, Roc
 
         IMPLEMENTATION = "compiled"
     except ImportError as error:
@@ -29,6 +29,13 @@ else:
             error,
             VARIABLE,
         )
-        from engine.reference import CountWindow, OrdinalCountWindow, OrdinalRoc, Roc
+        from engine.reference import CountWindow, DecayWindow, OrdinalCountWindow, OrdinalRoc, Roc
 
-__all__ = ["IMPLEMENTATION", "CountWindow", "OrdinalCountWindow", "OrdinalRoc", "Roc"]
+__all__ = [
+    "IMPLEMENTATION",
+    "CountWindow",
+    "DecayWindow",
+    "OrdinalCountWindow",
+    "OrdinalRoc",
+    "Roc",
+]

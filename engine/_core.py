@@ -1,8 +1,9 @@
 """The compiled core under one name; ImportError where it was not built."""
 
+from engine._decay import DecayWindow
 from engine._ordinal import OrdinalRoc
 from engine._ordinal_window import OrdinalCountWindow
 from engine._roc import Roc
 from engine._window import CountWindow
 
-__all__ = ["CountWindow", "OrdinalCountWindow", "OrdinalRoc", "Roc"]
+__all__ = ["CountWindow", "DecayWindow", "OrdinalCountWindow", "OrdinalRoc", "Roc"]

@@ -9,17 +9,48 @@ events lighter, new ones enter heavier, and nothing inside has to change.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sortedcontainers import SortedList
 
 from engine.reference.window import Event, Window
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 LEAST = 1e-9
-# Half-lives between renewals of the scale, and the heaviest event: their product stays a double.
-RENEWAL = 256
-HEAVIEST = 2.0**512
+# Half-lives between renewals of the scale, and what weights and `least` may be: then no product of
+# two sums of weights leaves the doubles.
+RENEWAL = 64
+LIGHTEST, HEAVIEST = 2.0**-200, 2.0**200
+
+
+def check_window(half_life: float, least: float) -> tuple[float, float]:
+    """Return the parameters of a decay window as doubles.
+
+    Raises
+    ------
+    ValueError
+        When the half-life is not positive and finite or `least` not between 2**-200 and 1.
+    """
+    if not 0.0 < half_life < math.inf:
+        raise ValueError(f"half_life must be positive and finite, got {half_life!r}")
+    if not LIGHTEST <= least < 1.0:
+        raise ValueError(f"least must lie between 2**-200 and 1, got {least!r}")
+    return float(half_life), float(least)
+
+
+def check_weight(weight: float) -> None:
+    """Refuse a weight that decay has no room for.
+
+    Raises
+    ------
+    ValueError
+        When it is outside 2**-200 to 2**200.
+    """
+    if not LIGHTEST <= weight <= HEAVIEST:
+        raise ValueError(f"a weight under decay is 2**-200 to 2**200, got {weight!r}")
 
 
 class Aged(NamedTuple):
@@ -51,7 +82,7 @@ class DecayWindow(Window):
     Raises
     ------
     ValueError
-        When the half-life is not positive and finite or `least` not between 0 and 1.
+        When the half-life is not positive and finite or `least` not between 2**-200 and 1.
 
     Notes
     -----
@@ -73,13 +104,8 @@ class DecayWindow(Window):
 
     def __init__(self, half_life: float, *, timed: bool = False, least: float = LEAST) -> None:
         super().__init__()
-        if not 0.0 < half_life < math.inf:
-            raise ValueError(f"half_life must be positive and finite, got {half_life!r}")
-        if not 0.0 < least < 1.0:
-            raise ValueError(f"least must lie between 0 and 1, got {least!r}")
-        self.half_life = float(half_life)
+        self.half_life, self.least = check_window(half_life, least)
         self.timed = timed
-        self.least = float(least)
         self.late = 0
         self._events: Any = SortedList()
         # Steps at which an event enters with its own weight, and of the newest event.
@@ -102,11 +128,11 @@ class DecayWindow(Window):
         """Age at which events are dropped, in events or ms."""
         return self.half_life * math.log2(1.0 / self.least)
 
-    def _admit(self, times: Any, heaviest: float) -> None:
+    def _admit(self, times: Any, weights: Iterable[float]) -> None:
         if self.timed and times is None:
             raise ValueError("decay by time needs a time with every event")
-        if heaviest > HEAVIEST:
-            raise ValueError(f"a weight under decay is at most 2^512, got {heaviest!r}")
+        for weight in weights:
+            check_weight(weight)
 
     def _take(self, event: Event) -> None:
         ordinal = self.seen
@@ -133,7 +159,7 @@ class DecayWindow(Window):
             self.roc.remove(aged.event.score, aged.event.label, aged.weight)
 
     def _renew(self, step: int) -> None:
-        """Give all events new weights, relative to this step; O(n log n), each 256 half-lives."""
+        """Give all events new weights, relative to this step; O(n log n), each 64 half-lives."""
         self._base = step
         self._events = SortedList(
             aged._replace(weight=self._scaled(aged.event, aged.step)) for aged in self._events

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sortedcontainers import SortedList
 
 from engine.events import time_of
 from engine.reference.window import Event, Window, at_least
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class TimeWindow(Window):
@@ -86,7 +89,7 @@ class TimeWindow(Window):
             _, _, event = self._events.pop(0)
             self.roc.remove(event.score, event.label, event.weight)
 
-    def _admit(self, times: Any, heaviest: float) -> None:  # noqa: ARG002 - any weight will do
+    def _admit(self, times: Any, weights: Iterable[float]) -> None:  # noqa: ARG002 - any will do
         if times is None:
             raise ValueError("a time window needs a time with every event")
 

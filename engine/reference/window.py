@@ -76,7 +76,7 @@ class Window(ABC):
             When one is bad; nothing has changed then.
         """
         event = Event(score_of(score), label_of(label), weight_of(weight), time_of(time))
-        self._admit(None if time is None else [event.time], event.weight)
+        self._admit(None if time is None else [event.time], [event.weight])
         self._take(event)
 
     def extend(
@@ -147,7 +147,7 @@ class Window(ABC):
     def _take(self, event: Event) -> None:
         """Put a checked event in and let go of those that leave."""
 
-    def _admit(self, times: Any, heaviest: float) -> None:  # noqa: B027 - most take anything
+    def _admit(self, times: Any, weights: Iterable[float]) -> None:  # noqa: B027 - most take any
         """Refuse what this kind of window cannot take: ValueError."""
 
     def _admitted(
@@ -158,8 +158,7 @@ class Window(ABC):
         times: Iterable[Any] | None,
     ) -> Iterator[Event]:
         columns = columns_of(scores, labels, weights, times)
-        heavy = columns.weights
-        self._admit(times, 1.0 if heavy is None else float(heavy.max()))
+        self._admit(times, () if columns.weights is None else columns.weights.tolist())
         return events_of(columns)
 
     def _read(self, name: str, alpha: float, beta: float) -> float:
