@@ -23,6 +23,7 @@ from benchmarks.worker import table
 from benchmarks.worker.workload import Workload
 from config import load
 from worker import pages
+from worker.app import GC_OBJECTS
 from worker.events import Parser
 from worker.pipeline import BATCH_EVENTS, Pipeline
 from worker.updates import Slide, Writer
@@ -69,6 +70,8 @@ def main(
     settings = _settings(workload)
     records = _records(workload)
     stages = Stages(settings, records, transaction)
+    gc.set_threshold(GC_OBJECTS, 20, 50)  # as the worker has it
+    gc.freeze()
     measured: dict[str, list[float]] = {}
     for _ in range(repeat):
         for name, stage in stages.each():

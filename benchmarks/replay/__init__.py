@@ -1,0 +1,1 @@
+"""How fast a replay is, beside what people would write themselves."""
