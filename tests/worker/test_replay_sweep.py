@@ -168,7 +168,7 @@ def test_a_series_keeps_its_ends_and_no_more_points_than_it_may(count: int) -> N
         ),
         ({"alerts": ("auc falls",)}, "a rule is a metric"),
         ({"alerts": ("aucc < 1",)}, "did you mean auc"),
-        ({"change": "latest"}, "name the offset or the time"),
+        ({"change": "latest"}, "name an offset or a time"),
         ({"sweeps": ("h.beta=2,3",), "out": "-"}, "a sweep writes a file per setting"),
         ({"sweeps": ("h.beta=2,3",), "compare": "b"}, "exclude each other"),
         ({"compare": "b", "compare_keys": ("a", "b")}, "exclude each other"),

@@ -167,6 +167,34 @@ def replay(  # noqa: PLR0913 - the options of a command
             show_default=False,
         ),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE.html",
+            help="A page of charts that needs no network.",
+            show_default=False,
+        ),
+    ] = None,
+    moment: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--moment",
+            metavar="WHEN",
+            help="An offset or time whose ROC and cost curves the report shows, besides the end; "
+            "repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="AUC and H over time as .svg, .png or .pdf.",
+            show_default=False,
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Publish even to a topic of the live job.")
     ] = False,
@@ -202,6 +230,9 @@ def replay(  # noqa: PLR0913 - the options of a command
         compare=compare,
         compare_keys=compare_keys,
         pair_by=pair_by,
+        report=report,
+        plot=plot,
+        moments=tuple(moment or ()),
         force=force,
     )
     # What is told must not stand between updates on standard output.

@@ -83,6 +83,8 @@ class Firing(NamedTuple):
         The key, and the reading that completed the rule.
     time, offset, topic
         Of the event that made the window slide.
+    seq
+        Number of the slide.
     behind
         Events of the key since the change that was asked about; -1 without one, or before it.
     """
@@ -92,6 +94,7 @@ class Firing(NamedTuple):
     time: int
     offset: int
     topic: str
+    seq: int
     behind: int
 
 
@@ -119,7 +122,7 @@ class Watchman:
                 self.count += 1
                 if len(self.firings) < KEPT:
                     self.firings.append(
-                        Firing(key, value, point.time, point.offset, point.topic, since)
+                        Firing(key, value, point.time, point.offset, point.topic, point.seq, since)
                     )
         self._lengths[key] = length
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from config.errors import RocstreamError, SettingsError
-from worker.replay import compare, sweep
+from worker.replay import compare, plot, report, sweep
 from worker.replay.alerts import Watchman, rule
 from worker.replay.files import Fields
 from worker.replay.filesource import FileSource
 from worker.replay.player import Player
-from worker.replay.series import Recorder
+from worker.replay.series import BASE, INTERVAL, Recorder
 from worker.replay.session import Session
 from worker.replay.sinks import STDOUT, TOPIC, Rejected, sink
-from worker.replay.span import bound, span
+from worker.replay.span import Bound, bound, span
+from worker.replay.story import Intake, Moment, Story
 from worker.replay.sweep import Variant, variants
 from worker.replay.topic import TopicSource
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from worker.replay.records import Source
     from worker.replay.session import Outcome
     from worker.replay.sinks import Sink
-    from worker.replay.span import Bound, Span
+    from worker.replay.span import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,9 @@ class Options:
     compare: str | None = None
     compare_keys: tuple[str, str] | None = None
     pair_by: str | None = None
+    report: Path | None = None
+    plot: Path | None = None
+    moments: tuple[str, ...] = ()
     force: bool = False
 
 
@@ -78,20 +83,30 @@ class Backtest:
         self.variants = (
             variants(settings, options.sweeps) if options.sweeps else [Variant("", settings)]
         )
-        self.change = None if options.change is None else _change(options.change, now)
+        self.change = None if options.change is None else _place(options.change, "--change", now)
         rules = [rule(text) for text in options.alerts]
         self.recorders: list[Recorder] = []
-        if options.sweeps or rules:
+        self.pictures = options.report is not None or options.plot is not None
+        if options.plot is not None:
+            plot.check(options.plot)
+        if options.moments and options.report is None:
+            raise SettingsError("--moment asks for curves of a report: name it with --report FILE")
+        self.moments = [
+            Moment(f"At {text}", _place(text, "--moment", now)) for text in options.moments
+        ]
+        if options.sweeps or rules or self.pictures:
             self.recorders = [
                 Recorder(
+                    self._extra(number),
                     watchmen={
                         monitor.name: [Watchman(one) for one in rules]
                         for monitor in variant.settings.monitors
                     },
                     change=self.change,
                 )
-                for variant in self.variants
+                for number, variant in enumerate(self.variants)
             ]
+        self.intake = Intake()
         self.comparison = self._comparison()
         stretch = span(options.start, options.stop, now, cold=options.cold)
         self.source = self._source(stretch)
@@ -103,6 +118,7 @@ class Backtest:
             tapes=[recorder.tape for recorder in self.recorders],
             extra=() if self.comparison is None else self.comparison.extra,
             others=None if self.comparison is None else self.comparison.others,
+            stops=[(moment.bound, partial(self._at, moment)) for moment in self.moments],
         )
         if self.comparison is not None:
             self.comparison.wants = self.player.wants
@@ -123,8 +139,12 @@ class Backtest:
         RocstreamError
             When the source failed, or held nothing but what was rejected.
         """
-        session = Session(self.player, self._sinks(), self.rejected, self.comparison, console=told)
+        intake = self.intake if self.pictures else None
+        session = Session(
+            self.player, self._sinks(), self.rejected, self.comparison, intake, console=told
+        )
         outcome = session.run()
+        self._draw(session.sentence(), outcome)
         for table in self._tables(outcome):
             results.print(table)
         places = list(dict.fromkeys(place for place in outcome.places if place))
@@ -142,6 +162,52 @@ class Backtest:
                 "[event] fit?"
             )
         return outcome
+
+    def story(self, sentence: str, outcome: Outcome) -> Story:
+        """Return what a report tells."""
+        moments = self.moments
+        if self.options.report is not None and self.player.tapes:
+            last = Moment("At the end", Bound("latest"))
+            last.take(self.player.tapes[0])
+            moments = [*moments, last]
+        return Story(
+            title=f"Backtest of {self.source.name}",
+            sentence=sentence,
+            settings=self.settings,
+            variants=self.variants,
+            recorders=self.recorders,
+            counts=self.player.tally.counts,
+            intake=self.intake,
+            moments=moments,
+            comparison=self.comparison,
+            change=self.change,
+            notes=self._notes(),
+            partial=outcome.why,
+        )
+
+    def _draw(self, sentence: str, outcome: Outcome) -> None:
+        if not self.pictures:
+            return
+        story = self.story(sentence, outcome)
+        options = self.options
+        try:
+            if options.report is not None:
+                options.report.write_text(report.page(story), "utf-8")
+                outcome.places.append(str(options.report))
+            if options.plot is not None:
+                plot.save(story, options.plot)
+                outcome.places.append(str(options.plot))
+        except OSError as error:
+            raise RocstreamError(f"{error.filename} cannot be written: {error.strerror}") from error
+
+    def _at(self, moment: Moment) -> None:
+        moment.take(self.player.tapes[0])
+
+    def _extra(self, number: int) -> tuple[str, ...]:
+        """Return what pictures need read; intervals are dear, and only the first has them."""
+        if not self.pictures:
+            return ()
+        return BASE if number else (*BASE, *INTERVAL)
 
     def _notes(self) -> list[str]:
         compared = [] if self.comparison is None else list(self.comparison.notes())
@@ -216,8 +282,8 @@ class Backtest:
         ]
 
 
-def _change(text: str, now: int) -> Bound:
-    found = bound(text, "--change", now)
+def _place(text: str, option: str, now: int) -> Bound:
+    found = bound(text, option, now)
     if found.kind not in {"offset", "time"}:
-        raise SettingsError(f"--change {text}: name the offset or the time at which it happened")
+        raise SettingsError(f"{option} {text}: name an offset or a time")
     return found

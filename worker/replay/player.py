@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from worker.replay.span import Span, Trimmer
+from worker.replay.span import Span, Trimmer, first_at
 from worker.replay.tape import Tape
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from worker.events import Batch
     from worker.messages import Message
     from worker.replay.records import Log, Run, Source
+    from worker.replay.span import Bound
 
 
 class Step(NamedTuple):
@@ -27,14 +28,17 @@ class Step(NamedTuple):
     log
         Where the records stand.
     batch
-        The batch; its rejections are of the published stretch.
+        The batch.
     updates
         By setting; empty while windows are warmed up.
+    published
+        Whether the batch is of the stretch that was asked for.
     """
 
     log: Log
     batch: Batch
     updates: list[list[Message]]
+    published: bool = True
 
 
 @dataclass(slots=True)
@@ -75,6 +79,8 @@ class Player:
         By setting, what makes the tape that its windows run on; plain ones when empty.
     extra
         Further readings of the same records, given to `others`.
+    stops
+        Places, and what is called there, when all before them is in the windows.
     others
         Called with each run and whether it is published, before its steps.
     """
@@ -90,6 +96,7 @@ class Player:
         tapes: Sequence[Callable[[Settings, Log], Tape]] = (),
         extra: Sequence[EventSettings] = (),
         others: Callable[[Log, Run, bool], None] | None = None,
+        stops: Sequence[tuple[Bound, Callable[[], None]]] = (),
     ) -> None:
         self.settings = list(settings)
         self.source = source
@@ -101,6 +108,7 @@ class Player:
         self._makers = list(tapes) or [Tape] * len(self.settings)
         self._readings = [self.settings[0].event, *extra]
         self._others = others
+        self._stops = list(stops)
         self._known: dict[str, bool] = {}
 
     def __iter__(self) -> Iterator[Step]:
@@ -131,6 +139,14 @@ class Player:
         if run.first < since < run.last:
             yield from self._play(log, run.cut(run.first, since), since)
             run = run.cut(since, run.last)
+        for stop in list(self._stops):
+            at = self._found(run, stop[0])
+            if run.first < at < run.last:
+                yield from self._play(log, run.cut(run.first, at), since)
+                run = run.cut(at, run.last)
+            if at <= run.first:
+                self._stops.remove(stop)
+                stop[1]()
         published = run.last > since
         if self._others is not None:
             self._others(log, run, published)
@@ -145,7 +161,15 @@ class Player:
                 yield Step(log, batch, updates)
             else:
                 self.tally.warmed += batch.counts["records"]
-                yield Step(log, batch, [[] for _ in updates])
+                yield Step(log, batch, [[] for _ in updates], published=False)
+
+    @staticmethod
+    def _found(run: Run, bound: Bound) -> int:
+        """Return the offset of a stop; the end of the run when it lies behind."""
+        if bound.kind == "offset":
+            return bound.value
+        at = first_at(list(run.batches(0)), bound.value)
+        return run.last if at is None else at
 
     def _choose(self, batch: Batch) -> None:
         """Leave out the keys that are not asked for."""

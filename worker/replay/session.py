@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from worker.replay.compare import Comparison
     from worker.replay.player import Player, Step
     from worker.replay.sinks import Rejected, Sink
+    from worker.replay.story import Intake
 
 REPORT_SECONDS = 0.1
 
@@ -90,6 +91,8 @@ class Session:
         Takes the refused records.
     comparison
         What it says goes to the first sink in place of the updates.
+    intake
+        Counts the records of published steps, for a report.
     console
         Where a bar is drawn if it is a terminal; None draws none.
     """
@@ -100,10 +103,11 @@ class Session:
         sinks: Sequence[Sink],
         rejected: Rejected,
         comparison: Comparison | None = None,
+        intake: Intake | None = None,
         console: Console | None = None,
     ) -> None:
         self._player, self._sinks, self._rejected = player, sinks, rejected
-        self._comparison = comparison
+        self._comparison, self._intake = comparison, intake
         self._console = console
         self.outcome = Outcome()
         self.outcome.readings = [Readings() for _ in sinks]
@@ -158,7 +162,9 @@ class Session:
                 if self._comparison is None:
                     sink.write(updates)
         self._compare()
-        if step.batch.rejections:
+        if self._intake is not None and step.published:
+            self._intake.take(step)
+        if step.published and step.batch.rejections:
             self._rejected.write(step.log, self._player.source, step.batch.rejections)
 
     def _close(self) -> None:

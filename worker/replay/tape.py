@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from config import Monitor, Settings
-    from engine import Readings
+    from engine import Columns, Readings
     from worker.events import Batch
     from worker.messages import Message
     from worker.replay.records import Log
@@ -68,6 +68,13 @@ class Tape(Pipeline):
             # Pages are for the changelog, which a replay has not.
             watch.dirty.clear()
         return updates
+
+    def windows(self) -> Iterator[tuple[Monitor, str, Columns]]:
+        """Yield the events inside each window, by monitor and key. O(events)."""
+        for watch in self._watches:
+            for key, kept in sorted(watch.windows.items()):
+                window = kept.window
+                yield watch.monitor, key, window.columns(window.first, window.seen)
 
     def _writer(self, monitor: Monitor, log: Log) -> Writer:
         kind = Writer if log.counted else UncountedWriter

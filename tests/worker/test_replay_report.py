@@ -1,0 +1,203 @@
+"""The report and the plot: self-contained, honest about what is missing, safe with any key."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from inmemory import HEAD
+
+from worker.cli.commands import run as rocstream
+from worker.events import Batch
+from worker.replay.charts import Axis, Band, Line, axis, gap_of, plot, ticks
+from worker.replay.player import Step
+from worker.replay.records import Log
+from worker.replay.story import BINS, Intake, spread
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MONITOR = """
+[event]
+key = "key"
+time = "time"
+
+[[monitor]]
+name = "m"
+window = { kind = "count", size = 60, slide = 5 }
+"""
+HOSTILE = "<script>alert(1)</script>&\"'"
+
+
+class Page(HTMLParser):
+    """Checks that tags are closed; collects what the page would load, and its text."""
+
+    VOID = frozenset({"meta", "link", "img", "br", "line", "path", "input"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loaded: list[str] = []
+        self.names: list[str] = []
+        self.words = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.loaded += [value or "" for name, value in attrs if name in {"src", "href"}]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] != ["script"]:
+            self.words += data
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    rng = random.Random(5)  # noqa: S311 - a seeded stream
+    (tmp_path / "job.toml").write_text(HEAD + MONITOR)
+    path = tmp_path / "x.jsonl"
+    with path.open("wb") as file:
+        for number in range(1_500):
+            label = int(rng.random() < 0.4)
+            score = rng.gauss(2 * label if number < 800 else 0, 1)
+            time = 1_764_460_000_000 + number * 1_000 + 3_600_000 * (number > 1_000)
+            document = {"key": HOSTILE, "score": score, "label": label, "time": time}
+            document["new"] = score + rng.gauss(0, 1)
+            file.write(orjson.dumps(document | ({"label": None} if number % 50 == 0 else {})))
+            file.write(b"\n" if number % 70 else b"\n{}{\n")
+    return path
+
+
+def replay(source: Path, *arguments: Any) -> int:
+    command = ["replay", "-c", str(source.with_name("job.toml")), str(source)]
+    return rocstream([*command, *map(str, arguments)])
+
+
+def test_a_report_needs_no_network_and_escapes_what_it_shows(source: Path) -> None:
+    path = source.with_name("report.html")
+    code = replay(
+        source,
+        *("--report", path, "--alert", "auc < 0.7", "--change", "800", "--moment", "500"),
+        *("--compare", "new"),
+    )
+    assert code == 0
+    text = path.read_text("utf-8")
+    page = Page(text)
+    assert all(one.startswith("#") for one in page.loaded), page.loaded
+    assert "url(" not in text
+    assert "@import" not in text
+    assert re.findall(r"https?://", text) == []
+    assert "<script>alert" not in text
+    assert HOSTILE in page.words
+    assert "prefers-color-scheme:dark" in text
+    assert 'name="viewport"' in text
+    for words in (
+        *("Monitor m", "Champion and challenger", "Alerts", "At 500", "At the end"),
+        *("ROC curve, AUC", "Cost curves", "rejected: not_json", "late", "auc < 0.7"),
+    ):
+        assert words in page.words, words
+    assert page.names.count("svg") == text.count('tabindex="0"') - text.count('class="wide"')
+
+
+def test_what_a_chart_reads_out_is_what_was_published(source: Path) -> None:
+    path, out = source.with_name("report.html"), source.with_name("u.jsonl")
+    assert replay(source, "--report", path, "-o", out) == 0
+    blocks = re.findall(r'<script type="application/json">(.*?)</script>', path.read_text("utf-8"))
+    (line,) = json.loads(blocks[0])["lines"]
+    updates = [json.loads(one) for one in out.read_bytes().splitlines()]
+    assert line["x"] == [one["time"] for one in updates]
+    assert line["y"] == [None if one["auc"] is None else round(one["auc"], 5) for one in updates]
+
+
+def test_a_sweep_is_laid_side_by_side(source: Path) -> None:
+    path = source.with_name("report.html")
+    assert replay(source, "--report", path, "--sweep", "window.size=20,60") == 0
+    page = Page(path.read_text("utf-8"))
+    assert "Settings side by side" in page.words
+    assert "window.size=20" in page.words
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_a_plot_is_written(source: Path, suffix: str) -> None:
+    pytest.importorskip("matplotlib")
+    path = source.with_name(f"plot.{suffix}")
+    assert replay(source, "--plot", path, "--compare", "new") == 0
+    begin = path.read_bytes()[:200]
+    assert begin.startswith(b"\x89PNG") if suffix == "png" else b"<svg" in path.read_bytes()
+    again = source.with_name(f"again.{suffix}")
+    assert replay(source, "--plot", again, "--compare", "new") == 0
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_pictures_that_cannot_be_are_refused_before_anything_is_read(
+    source: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert replay(source, "--plot", "plot.gif") == 2
+    assert "the suffix must be .svg, .png, .pdf" in capfd.readouterr().err
+    assert replay(source, "--moment", "5") == 2
+    assert "name it with --report FILE" in capfd.readouterr().err
+
+
+def test_nothing_to_draw_is_a_page_all_the_same(source: Path) -> None:
+    path = source.with_name("report.html")
+    assert replay(source, "--from", "99999", "--report", path) == 0
+    page = Page(path.read_text("utf-8"))
+    assert "Records" in page.words
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=1),
+    st.sampled_from([0.0, 0.06]),
+)
+def test_ticks_are_few_and_lie_within_the_axis(values: list[float], margin: float) -> None:
+    span = axis(values, margin=margin)
+    found = ticks(span)
+    assert 1 <= len(found) <= 6
+    slack = (span.high - span.low) * 1e-6
+    assert all(span.low - slack <= one <= span.high + slack for one in found)
+
+
+def test_a_line_is_broken_where_a_value_is_missing_and_over_a_gap_in_the_data() -> None:
+    points = [(at, None if at == 3 else 0.5) for at in (*range(10), *range(100, 105))]
+    drawn = plot("t", Axis(0, 105), Axis(0, 1), [Line("", points)], read=False)
+    path = re.search(r'<path class="line c0" d="([^"]*)"', drawn)
+    assert path is not None
+    assert path[1].count("M") == 3
+    assert gap_of([0, 1, 2]) < 90
+    band = [(at, None, None) if at == 3 else (at, 0.4, 0.6) for at in range(10)]
+    drawn = plot("t", Axis(0, 10), Axis(0, 1), bands=[Band(band)], read=False)
+    path = re.search(r'<path class="band c0" d="([^"]*)"', drawn)
+    assert path is not None
+    assert path[1].count("Z") == 2
+
+
+@given(st.lists(st.integers(0, 50), max_size=4 * BINS))
+def test_stretches_stay_few_and_lose_no_record(sizes: list[int]) -> None:
+    intake = Intake()
+    for size in sizes:
+        batch = Batch()
+        batch.counts.update(records=size, rejected=size // 2)
+        intake.take(Step(Log("x"), batch, [[]]))
+    assert len(intake.all()) <= 2 * BINS + 1
+    assert sum(one.records for one in intake.all()) == sum(sizes)
+    assert sum(one.rejected for one in intake.all()) == sum(size // 2 for size in sizes)
+
+
+def test_spread_keeps_both_ends() -> None:
+    assert list(spread(range(1_000), 5)) == [0, 250, 500, 749, 999]
+    assert list(spread([1, 2], 5)) == [1, 2]

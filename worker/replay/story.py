@@ -1,0 +1,176 @@
+"""What a report tells: gathered while a replay runs, in memory that does not grow with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from engine import Roc
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator, Sequence
+
+    from config import Settings
+    from worker.replay.compare import Comparison
+    from worker.replay.player import Step
+    from worker.replay.series import Recorder
+    from worker.replay.span import Bound
+    from worker.replay.sweep import Variant
+    from worker.replay.tape import Tape
+
+BINS: Final = 120
+CURVE_POINTS: Final = 400
+MOMENT_KEYS: Final = 12
+"""Keys of which curves are kept at each moment."""
+
+COSTS: Final = ("optimal", "rate-driven", "brier")
+
+Points = list[tuple[float, float]]
+
+
+class Bin(NamedTuple):
+    """What became of a stretch of records."""
+
+    records: int
+    events: int
+    unlabelled: int
+    rejected: int
+
+
+class Intake:
+    """Counts records in stretches of the log; there are never more than twice `BINS`."""
+
+    def __init__(self) -> None:
+        self.bins: list[Bin] = []
+        self._width = 1
+        self._open = Bin(0, 0, 0, 0)
+
+    def take(self, step: Step) -> None:
+        """Take a step in."""
+        counts = step.batch.counts
+        added = (counts["records"], counts["events"], counts["unlabelled"], counts["rejected"])
+        self._open = _sum(self._open, Bin(*added))
+        if self._open.records >= self._width:
+            self.bins.append(self._open)
+            self._open = Bin(0, 0, 0, 0)
+        if len(self.bins) >= 2 * BINS:
+            self.bins = [_sum(*pair) for pair in zip(self.bins[::2], self.bins[1::2], strict=True)]
+            self._width = max(one.records for one in self.bins)
+
+    def all(self) -> list[Bin]:
+        """Return the stretches in their order."""
+        return [*self.bins, self._open] if any(self._open) else list(self.bins)
+
+
+class Curves(NamedTuple):
+    """The curves of one window at one moment, thinned; each a list of (x, y)."""
+
+    monitor: str
+    key: str
+    events: int
+    auc: float
+    roc: Points
+    hull: Points
+    costs: dict[str, Points]
+
+
+@dataclass(slots=True)
+class Moment:
+    """A place in the log, and the curves of the windows there."""
+
+    name: str
+    bound: Bound
+    curves: list[Curves] = field(default_factory=list)
+    left_out: int = 0
+
+    def take(self, tape: Tape) -> None:
+        """Take the curves of a tape's windows."""
+        for monitor, key, columns in tape.windows():
+            if len(self.curves) >= MOMENT_KEYS * len(tape.settings.monitors):
+                self.left_out += 1
+                continue
+            roc = Roc()
+            roc.extend(columns.scores, columns.labels, columns.weights)
+            if not (roc.positives and roc.negatives):
+                continue
+            curve, hull = roc.curve(), roc.hull()
+            costs = {kind: roc.cost_curve(kind) for kind in COSTS}
+            self.curves.append(
+                Curves(
+                    monitor.name,
+                    key,
+                    len(columns.scores),
+                    roc.auc(),
+                    _thinned(curve.fpr, curve.tpr),
+                    _thinned(hull.fpr, hull.tpr),
+                    {
+                        kind: _thinned(found.cost, found.loss)
+                        for kind, found in costs.items()
+                        if not np.isnan(found.loss).any()
+                    },
+                )
+            )
+
+
+@dataclass(slots=True)
+class Story:
+    """All that a report is made of.
+
+    Attributes
+    ----------
+    title, sentence
+        What was replayed; what it came to.
+    settings
+        Of the job.
+    variants, recorders
+        The settings that were replayed, and what each read.
+    counts
+        As `Batch.counts`.
+    intake, moments, comparison
+        See there.
+    change
+        Where something changed, as a person said.
+    notes
+        Sentences that the person should read.
+    partial
+        Why the replay ended early; empty when it did not.
+    """
+
+    title: str
+    sentence: str
+    settings: Settings
+    variants: Sequence[Variant]
+    recorders: Sequence[Recorder]
+    counts: Counter[str]
+    intake: Intake
+    moments: Sequence[Moment]
+    comparison: Comparison | None = None
+    change: Bound | None = None
+    notes: Sequence[str] = ()
+    partial: str = ""
+
+
+def _sum(one: Bin, other: Bin) -> Bin:
+    return Bin(*(a + b for a, b in zip(one, other, strict=True)))
+
+
+def _thinned(x: Any, y: Any) -> Points:
+    """Return points of a curve: its ends, and others at even distances along it."""
+    if len(x) > CURVE_POINTS:
+        length = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
+        at = np.searchsorted(length, np.linspace(0.0, length[-1], CURVE_POINTS))
+        keep = np.unique(np.clip([0, *at, len(x) - 1], 0, len(x) - 1))
+        x, y = x[keep], y[keep]
+    return list(zip(x.tolist(), y.tolist(), strict=True))
+
+
+def spread(values: Sequence[Any], most: int) -> Iterator[Any]:
+    """Yield at most `most` values, evenly spread, the first and the last among them."""
+    if len(values) <= most:
+        yield from values
+        return
+    for number in range(most):
+        yield values[round(number * (len(values) - 1) / (most - 1))]
