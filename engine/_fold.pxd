@@ -5,7 +5,8 @@ cdef enum:
     LEAF = 64  # distinct scores in a leaf
     FAN = 16  # children of an inner node
     MAX_HEIGHT = 20
-    STALE = 0  # the state of a node whose summary does not hold
+    NEVER = 0  # the state of a node that has had no summary yet
+    ALL = 0xFFFF  # every child
 
 cdef extern from *:
     """
@@ -16,7 +17,8 @@ cdef extern from *:
 cdef struct Node:
     uint32_t size  # distinct scores of a leaf, children of an inner node
     uint32_t level  # 0: a leaf
-    uint32_t state  # what the summary was made for; STALE: it has to be made
+    uint32_t state  # what the summary was made for
+    uint32_t stale  # bits of the children that changed since, or any bit of a leaf; 0: it holds
     double keys[64]  # of a leaf: scores, ascending, +inf behind the last one
     uint32_t tags[64]  # of a leaf: what the user knows of each score
     char *cells  # of a leaf: as many bytes for each score as the user wants

@@ -58,16 +58,18 @@ cdef class FoldTree:
 
     cdef bint refresh(self, Node *node, uint32_t state) noexcept nogil:
         """Make all summaries hold that do not; False without memory. O(changes * log n)."""
-        cdef uint32_t i
-        if node.state == state:
+        cdef uint32_t i, stale = node.stale if node.state == state else ALL
+        if stale == 0:
             return True
         if node.level:
+            # Clean children are not even looked at: they may be far from any cache.
             for i in range(node.size):
-                if not self.refresh(node.children[i], state):
+                if stale >> i & 1 and not self.refresh(node.children[i], state):
                     return False
         if not self.fold(node, state):
             return False
         node.state = state
+        node.stale = 0
         return True
 
     cdef Node *find(self, double score, uint32_t *rank) noexcept nogil:
@@ -128,7 +130,6 @@ cdef class FoldTree:
             node.children[0] = child
             self.root = node
         while node.level:
-            node.state = STALE
             slot = child_of(node, score)
             child = node.children[slot]
             last = last and slot + 1 == node.size
@@ -138,8 +139,9 @@ cdef class FoldTree:
                 slot += node.firsts[slot + 1] <= score
                 last = last and slot + 1 == node.size
                 child = node.children[slot]
+            node.stale |= 1 << slot
             node = child
-        node.state = STALE
+        node.stale = ALL
         rank[0] = rank_below(node.keys, score)
         return node
 
@@ -159,17 +161,17 @@ cdef class FoldTree:
             self.free_node(node)
             node = self.root
         while node.level:
-            node.state = STALE
             slot = child_of(node, score)
             child = node.children[slot]
             if child.size < <uint32_t> (LOW_FAN if child.level else LOW):
                 slot = self.fill_up(node, slot)
                 child = node.children[slot]
+            node.stale |= 1 << slot
             self.path[self.depth].node = node
             self.path[self.depth].slot = slot
             self.depth += 1
             node = child
-        node.state = STALE
+        node.stale = ALL
         rank[0] = rank_below(node.keys, score)
         return node if rank[0] < node.size and node.keys[rank[0]] == score else NULL
 
@@ -239,11 +241,12 @@ cdef class FoldTree:
             for i in range(cut, LEAF):
                 node.keys[i] = INFINITY
         node.size = cut
-        node.state = STALE
+        node.stale = ALL
         fresh.size = moved
         for i in range(parent.size, slot + 1, -1):
             parent.firsts[i] = parent.firsts[i - 1]
             parent.children[i] = parent.children[i - 1]
+        parent.stale = ALL
         parent.firsts[slot + 1] = first
         parent.children[slot + 1] = fresh
         parent.size += 1
@@ -276,13 +279,14 @@ cdef class FoldTree:
                 left.cells + size * self.cell_bytes, right.cells, right.size * self.cell_bytes
             )
         left.size += right.size
-        left.state = STALE
+        left.stale = ALL
         self.free_node(right)
         self.unlink(parent, at + 1)
 
     cdef void unlink(self, Node *parent, uint32_t slot) noexcept nogil:
         """Take a child out of its parent."""
         cdef uint32_t i
+        parent.stale = ALL
         parent.size -= 1
         for i in range(slot, parent.size):
             parent.firsts[i] = parent.firsts[i + 1]
@@ -309,7 +313,8 @@ cdef class FoldTree:
         tail += self.summary_bytes
         node.size = 0
         node.level = level
-        node.state = STALE
+        node.state = NEVER
+        node.stale = ALL
         node.cells = tail
         node.firsts = node.keys
         node.children = <Node **> node.tags
@@ -390,7 +395,9 @@ cdef class FoldTree:
                 assert node.firsts[i] == INFINITY
                 continue
             assert node.children[i].level + 1 == node.level
-            assert node.state == STALE or node.children[i].state == node.state
+            if node.state != NEVER and not node.stale >> i & 1:
+                assert node.children[i].state == node.state
+                assert node.children[i].stale == 0
             assert i == 0 or low <= node.firsts[i] < high
             distinct += self.check_node(
                 node.children[i],

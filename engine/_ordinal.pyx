@@ -20,7 +20,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from engine._batch cimport pointer_of
-from engine._fold cimport NO_ROW, STALE, FoldTree, Node
+from engine._fold cimport NEVER, NO_ROW, FoldTree, Node
 from engine._tree cimport ABSENT, DONE, NO_MEMORY, Status
 
 import numpy as np
@@ -37,8 +37,8 @@ ctypedef fused Number:
 cdef enum:
     MOST = 8
     # Of summaries made of whole numbers of 64 and of 128 bits; those of doubles have larger ones.
-    SHORT_STATE = 1
-    LONG_STATE = 2
+    SHORT_STATE = NEVER + 1
+    LONG_STATE = NEVER + 2
     ROW = 8  # entries of a column in a leaf
     TIED = 8  # tags from here on are TIED + a row; smaller ones are the class of a single event
 

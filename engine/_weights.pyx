@@ -17,7 +17,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from engine._fold cimport LEAF, NO_ROW, STALE, FoldTree, Node
+from engine._fold cimport LEAF, NEVER, NO_ROW, FoldTree, Node
 from engine._severity cimport Severity
 from engine._tree cimport DONE, NO_MEMORY, Status
 
@@ -78,6 +78,23 @@ cdef inline uint32_t push(Edge *edges, uint32_t size, double negative, double po
     return size + 1
 
 
+cdef inline uint32_t extend(
+    Edge *edges, uint32_t size, const Edge *more, uint32_t more_size
+) noexcept nogil:
+    """Put a hull behind another; how many edges then.
+
+    Once one of its edges stays as it is, so do those behind it.
+    """
+    cdef uint32_t i, before
+    for i in range(more_size):
+        before = size
+        size = push(edges, size, more[i].negative, more[i].positive)
+        if size > before:
+            memcpy(edges + size, more + i + 1, (more_size - i - 1) * sizeof(Edge))
+            return size + more_size - i - 1
+    return size
+
+
 cdef bint make_room(Sums *sums, uint32_t size) noexcept nogil:
     """Let a node's hull have so many edges; False without memory."""
     cdef void *grown
@@ -91,6 +108,21 @@ cdef bint make_room(Sums *sums, uint32_t size) noexcept nogil:
     return True
 
 
+cdef double loss_of(const Edge *edges, uint32_t size, Severity severity) noexcept nogil:
+    """The expected loss of a hull: see `engine._severity`."""
+    cdef double loss = 0, share, product
+    cdef uint32_t i
+    if not severity.polynomial:
+        for i in range(size):
+            loss += severity.loss(edges[i].negative, edges[i].positive)
+        return loss
+    for i in range(size):
+        share = 1 / (edges[i].negative + edges[i].positive)
+        product = edges[i].negative * edges[i].positive * share
+        loss += product * (1 + product * share)
+    return loss / 2
+
+
 cdef class WeightTree(FoldTree):
     """Distinct scores in order with the weights of both classes."""
 
@@ -98,7 +130,7 @@ cdef class WeightTree(FoldTree):
         self.cell_bytes = 2 * sizeof(double)
         self.summary_bytes = sizeof(Sums)
         self.row_bytes = sizeof(Tie)
-        self.now = STALE + 1
+        self.now = NEVER + 1
 
     # Events
 
@@ -206,12 +238,20 @@ cdef class WeightTree(FoldTree):
         cdef const Sums *part
         cdef Edge[64] edges
         cdef const double *cells = <const double *> node.cells
-        cdef uint32_t i, j, size = 0
+        cdef uint32_t i, size = 0
+        cdef double negative = 0, positive = 0
         if sums.hulled:
             return True
         if node.level == 0:
             for i in range(node.size):
-                size = push(edges, size, cells[2 * i], cells[2 * i + 1])
+                # Positives and the negatives behind them always join.
+                if negative > 0 and cells[2 * i + 1] > 0:
+                    size = push(edges, size, negative, positive)
+                    negative = positive = 0
+                negative += cells[2 * i]
+                positive += cells[2 * i + 1]
+            if node.size:
+                size = push(edges, size, negative, positive)
             if not make_room(sums, size):
                 return False
             memcpy(sums.edges, edges, size * sizeof(Edge))
@@ -225,10 +265,7 @@ cdef class WeightTree(FoldTree):
             size = 0
             for i in range(node.size):
                 part = <const Sums *> node.children[i].summary
-                for j in range(part.size):
-                    size = push(
-                        sums.edges, size, part.edges[j].negative, part.edges[j].positive
-                    )
+                size = extend(sums.edges, size, part.edges, part.size)
         sums.size = size
         sums.hulled = True
         return True
@@ -260,12 +297,10 @@ cdef class WeightTree(FoldTree):
         """H with priors from the data; nan while a class is absent."""
         cdef const Sums *sums = self.sums()
         cdef double loss = 0, worst
-        cdef uint32_t i
         if sums == NULL or sums.negative == 0 or sums.positive == 0:
             return NAN
         self.make_hull()
-        for i in range(sums.size):
-            loss += severity.loss(sums.edges[i].negative, sums.edges[i].positive)
+        loss = loss_of(sums.edges, sums.size, severity)
         worst = severity.loss(sums.negative, sums.positive)
         if worst == 0:
             return NAN
