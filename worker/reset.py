@@ -34,7 +34,7 @@ from config.log import LIBRDKAFKA
 from worker.admin import CALL_SECONDS, Cluster
 from worker.pages import CURSOR_KEY, Cursor, StateError, parse_key, unpack_cursor
 from worker.transport.changelog import Reader
-from worker.transport.consumer import OFFSET_MARK
+from worker.transport.offsets import OFFSET_MARK
 from worker.transport.producer import TaskProducer, Topics, Transaction
 
 if TYPE_CHECKING:
@@ -197,10 +197,12 @@ class Reset:
         for move in moves:
             try:
                 self._move(move)
-            except RocstreamError as error:
+            except (RocstreamError, KafkaException) as error:
+                why = error.args[0].str() if isinstance(error, KafkaException) else str(error)
                 moved = f"partitions {', '.join(map(str, done))} are" if done else "nothing is"
                 raise RocstreamError(
-                    f"{error}; {moved} moved so far: see that no worker runs, then reset again"
+                    f"partition {move.partition} was not moved: {why}; {moved} "
+                    "moved so far: see that no worker runs, then reset again"
                 ) from error
             done.append(move.partition)
             yield move
