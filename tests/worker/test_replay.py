@@ -173,8 +173,12 @@ def test_blocks_cut_lines_anywhere_and_blank_lines_are_none(
             return taken
 
     known = lines.Lines()
-    found = [one for run in lines.records(Slow(), None, 0, known) for one in run]  # type: ignore[arg-type]
-    assert [(one.offset, one.value) for one in found] == list(enumerate(texts))
+    found = [
+        (offset + at, text)
+        for offset, run in lines.runs(Slow(), known)  # type: ignore[arg-type]
+        for at, text in enumerate(run)
+    ]
+    assert found == list(enumerate(texts))
     assert {offset: known.number(offset) for offset in places} == places
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final
 from config import Own
 from worker.events import Parser
 from worker.replay import cells, files, lines
+from worker.replay.blocks import LineRun, Reader
 from worker.replay.files import STDIN, Fields, event_of, opened, timestamp_of
 from worker.replay.lines import Lines
 from worker.replay.parquet import Table
-from worker.replay.records import Log, RecordRun
+from worker.replay.records import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -106,7 +107,6 @@ class FileSource:
         if member.form == "parquet":
             yield from self._table(member, events, fixed, timestamp)
             return
-        parsers = [Parser(event) for event in events]
         with ExitStack() as stack:
             file, self._position = stack.enter_context(opened(member))
             if member.form == "csv":
@@ -114,11 +114,13 @@ class FileSource:
                     return
                 again = [stack.enter_context(opened(member))[0] for _ in events[1:]]
                 name = _shown(member)
+                parsers = [Parser(event) for event in events]
                 yield from cells.runs([file, *again], name, events, fixed, timestamp, parsers)
                 return
             known = self._lines[_topic(member)] = Lines()
-            for records in lines.records(file, fixed, timestamp, known):
-                yield RecordRun(records, records[-1].offset + 1, parsers)
+            readers = [Reader(event, fixed, timestamp) for event in events]
+            for offset, texts in lines.runs(file, known):
+                yield LineRun(texts, offset, readers)
 
     def _table(
         self,

@@ -1,15 +1,12 @@
-"""JSON lines as records: the bytes of each line as they stand, read as live ones are."""
+"""JSON lines found in a file, and the numbers they stand under."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import count, repeat
 from typing import IO, TYPE_CHECKING, Final
 
-from worker.replay.records import Record
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 BLOCK_BYTES: Final = 1 << 20
 LINE_BYTES: Final = 64 << 20
@@ -40,29 +37,33 @@ class Lines:
         return self._numbers[at] + offset - self._offsets[at]
 
 
-def records(
-    file: IO[bytes], key: bytes | None, timestamp: int, lines: Lines
-) -> Iterator[list[Record]]:
-    """Yield the lines that are not blank in runs of about a megabyte.
+def runs(file: IO[bytes], lines: Lines) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield the lines that are not blank in runs of about a megabyte, each with its offset.
 
     Parameters
     ----------
     file
         Open for reading; a last line without an end counts like any other.
-    key, timestamp
-        What each record gets.
     lines
         Learns which record stands where.
     """
-    return _numbered(_blocks(file), _maker(key, timestamp), lines)
-
-
-def _maker(key: bytes | None, timestamp: int) -> Callable[[int, list[bytes]], list[Record]]:
-    def make(offset: int, texts: list[bytes]) -> list[Record]:
-        fields = zip(count(offset), repeat(timestamp), repeat(key), texts, strict=False)
-        return list(map(Record._make, fields))
-
-    return make
+    offset, number = 0, 1
+    for texts in _blocks(file):
+        if not texts:
+            continue
+        kept = texts
+        if min(map(len, texts)) >= _SHORT:
+            lines.note(offset, number)
+        else:
+            kept = []
+            for at, text in enumerate(texts):
+                if text.strip():
+                    lines.note(offset + len(kept), number + at)
+                    kept.append(text)
+        number += len(texts)
+        if kept:
+            yield offset, kept
+        offset += len(kept)
 
 
 def _blocks(file: IO[bytes]) -> Iterator[list[bytes]]:
@@ -80,26 +81,3 @@ def _blocks(file: IO[bytes]) -> Iterator[list[bytes]]:
             rest = b""
         yield texts
     yield [rest] if rest else []
-
-
-def _numbered(
-    blocks: Iterator[list[bytes]], make: Callable[[int, list[bytes]], list[Record]], lines: Lines
-) -> Iterator[list[Record]]:
-    offset, number = 0, 1
-    for texts in blocks:
-        if not texts:
-            continue
-        if min(map(len, texts)) >= _SHORT:
-            lines.note(offset, number)
-            found = make(offset, texts)
-        else:
-            kept: list[bytes] = []
-            for at, text in enumerate(texts):
-                if text.strip():
-                    lines.note(offset + len(kept), number + at)
-                    kept.append(text)
-            found = make(offset, kept)
-        number += len(texts)
-        offset += len(found)
-        if found:
-            yield found

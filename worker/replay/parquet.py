@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from itertools import repeat
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from config import Own
 from config.errors import RocstreamError, SettingsError
 from config.paths import render
-from worker.events import Batch, Parser
-from worker.events.batch import KeyedEvents
+from worker.events import Parser
 from worker.events.fields import KEY_BYTES, TIME_MAX, TIME_UNITS
 from worker.replay.files import needed
+from worker.replay.grouping import Columns, batch_of
 from worker.replay.records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from config import EventSettings
+    from worker.events import Batch
     from worker.replay.records import Run
 
 RUN_ROWS: Final = 1 << 17
@@ -39,14 +39,6 @@ def _arrow() -> Any:
 
 def _compute() -> Any:
     return needed("pyarrow.compute", "for Parquet")
-
-
-class _Whole(np.ndarray[Any, Any]):
-    """Integers that come out singly as Python's own, so that they can be written as JSON."""
-
-    def __getitem__(self, at: Any) -> Any:
-        found = super().__getitem__(at)
-        return found.item() if isinstance(found, np.generic) else found
 
 
 class Table:
@@ -196,11 +188,22 @@ class TableRun:
         codes, names = self._keys(paths)
         if codes is None:
             return None
-        inside = np.arange(len(self))
+        columns = Columns(codes, names, scores, known, times, weights, self._offsets())
         if label.null_count:
             inside = np.flatnonzero(label.is_valid().to_numpy(zero_copy_only=False))
-        columns = (scores, known, times, weights, np.arange(self.first, self.last))
-        return _batch(inside, codes, names, columns, self.last)
+            columns = Columns(
+                codes[inside],
+                names,
+                scores[inside],
+                known[inside],
+                times[inside],
+                None if weights is None else weights[inside],
+                columns.offsets[inside],
+            )
+        return batch_of(columns, len(self), self.last)
+
+    def _offsets(self) -> Any:
+        return np.arange(self.first, self.last)
 
     def _keys(self, paths: dict[str, tuple[str, ...]]) -> tuple[Any, list[str]]:
         """Return a number per row and the key that each number stands for; None if one is odd."""
@@ -263,40 +266,6 @@ class TableRun:
                 inner[path[-1]] = values[at]
             value = json.dumps(document, default=str, ensure_ascii=False).encode()
             yield Record(self.first + at, table.timestamp, table.fixed, value)
-
-
-def _batch(inside: Any, codes: Any, names: list[str], columns: tuple[Any, ...], last: int) -> Batch:
-    """Group rows by key, each key's in order, keys in the order of their first row. O(n log n)."""
-    scores, known, times, weights, offsets = columns
-    codes = codes[inside]
-    order = np.argsort(codes, kind="stable")
-    rows = inside[order]
-    sorted_codes = codes[order]
-    starts = np.flatnonzero(np.diff(sorted_codes, prepend=-1))
-    ends = [*starts[1:].tolist(), len(rows)]
-    groups = sorted(zip(rows[starts].tolist(), starts.tolist(), ends, strict=True))
-    batch = Batch(offset=last)
-    scores, known, times, offsets = scores[rows], known[rows], times[rows], offsets[rows]
-    weights = None if weights is None else weights[rows]
-    elements: list[int] = list(repeat(0, max((end - start for _, start, end in groups), default=0)))
-    for _, start, end in groups:
-        part = slice(start, end)
-        events = KeyedEvents()
-        events.scores = cast("list[float]", scores[part])
-        events.labels = cast("list[int]", known[part])
-        events.times = cast("list[int]", times[part].view(_Whole))
-        events.offsets = cast("list[int]", offsets[part].view(_Whole))
-        events.indexes = elements
-        if weights is not None:
-            events.weights = cast("list[float]", weights[part])
-        batch.keys[names[int(sorted_codes[start])]] = events
-    if len(rows):
-        batch.watermark = int(times.max())
-        batch.counts["events"] = len(rows)
-    batch.counts["records"] = batch_rows = len(columns[0])
-    if batch_rows > len(rows):
-        batch.counts["unlabelled"] = batch_rows - len(rows)
-    return batch
 
 
 def _numbers(column: Any) -> Any:

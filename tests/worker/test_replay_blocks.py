@@ -1,0 +1,158 @@
+"""The quick ways into a replay take exactly what the parser takes, and nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from config import EventSettings
+from worker.events import Parser
+from worker.replay import blocks, parquet
+from worker.replay.blocks import LineRun, Reader
+from worker.replay.files import timestamp_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from worker.events import Batch
+
+SETTINGS = [
+    EventSettings(key=("key",)),
+    EventSettings(),
+    EventSettings(key=("key",), time=("time",), time_unit="s", weight=("weight",)),
+    EventSettings(key=("key",), time=("time",), time_unit="us"),
+    EventSettings(key=("key",), labels={"fraud": 1, "ok": 0}),
+    EventSettings(key=("a", "key"), numbers_as_text=True),
+]
+ODD = [
+    *(b"{", b"[]", b"1", b'{"key":"k"}', b'\xef\xbb\xbf{"score":1,"label":1}', b"\xff"),
+    *(b'{"key":"k","score":1,"label":1},{"key":"k","score":1,"label":1}', b'{"key":[{}', b"{}]}"),
+    *(b'{"heartbeat":true,"time":5}', b'{"key":"k","score":1,"label":1,"he\\u0061rtbeat":true}'),
+    *(b'{"key":"k","score":NaN,"label":1}', b'{"key":"","score":1,"label":1}'),
+    *(b'{"key":"k","score":[1,2],"label":[0,1]}', b'{"key":7,"score":1,"label":0}'),
+    b'{"key":"k","score":true,"label":1}',
+]
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "key": st.sampled_from(["a", "b", "c", "007"]),
+    "score": st.sampled_from([0, 1, 0.5, -3.25, 2**63]),
+    "label": st.sampled_from([0, 1, 0, 1, None]),
+    "time": st.integers(0, 2_000_000_000),
+    "weight": st.sampled_from([1, 1, 2.5]),
+}
+RARE: dict[str, st.SearchStrategy[Any]] = {
+    "key": st.sampled_from([None, 7, "x" * 2_000]),
+    "score": st.sampled_from(["1", None, False]),
+    "label": st.sampled_from([2, True, "fraud", 1.0]),
+    "time": st.sampled_from([-1, 1.5, 2**62, None]),
+    "weight": st.sampled_from([0, -1, "2"]),
+}
+GOOD = st.fixed_dictionaries(VALUES)
+LINE = st.one_of(
+    GOOD,
+    GOOD,
+    st.tuples(GOOD, st.sampled_from(list(RARE)).flatmap(lambda n: st.tuples(st.just(n), RARE[n]))),
+    st.sampled_from(ODD),
+)
+
+
+def written(line: Any) -> bytes:
+    if isinstance(line, bytes):
+        return line
+    if isinstance(line, tuple):
+        line = line[0] | dict([line[1]])
+    return orjson.dumps(line)
+
+
+def told(batches: Iterable[Batch]) -> Any:
+    """All that batches say, however they are cut."""
+    keys: dict[str, list[Any]] = {}
+    counts: Counter[str] = Counter()
+    rejections: list[Any] = []
+    watermark = offset = -1
+    for batch in batches:
+        for key, events in batch.keys.items():
+            weights = events.weights if events.weights is not None else [1.0] * len(events)
+            for at in range(len(events)):
+                row = (events.scores[at], events.labels[at], events.times[at], weights[at])
+                place = (events.offsets[at], events.indexes[at])
+                keys.setdefault(key, []).append((*map(float, row), *place))
+        counts.update(batch.counts)
+        rejections += batch.rejections
+        watermark, offset = max(watermark, batch.watermark), batch.offset
+    return list(keys.items()), +counts, rejections, watermark, offset
+
+
+@pytest.mark.parametrize("event", SETTINGS)
+@given(lines=st.lists(LINE, min_size=1, max_size=12), fewest=st.integers(1, 4))
+@hypothesis_settings(max_examples=40, deadline=None)
+def test_lines_read_at_once_are_read_as_one_by_one(
+    event: EventSettings, lines: list[Any], fewest: int
+) -> None:
+    texts = [written(line) for line in lines]
+    reader = Reader(event, b"fixed", timestamp_of(event))
+    expected = told(Parser(event).batches(reader.records(texts, 5)))
+    before = blocks.FEWEST
+    blocks.FEWEST = fewest
+    try:
+        assert told(LineRun(texts, 5, [reader]).batches(0)) == expected
+    finally:
+        blocks.FEWEST = before
+    run = LineRun(texts, 5, [reader]).cut(6, 9)
+    assert told(run.batches(0)) == told(Parser(event).batches(reader.records(texts[1:4], 6)))
+
+
+def test_plain_lines_take_the_quick_way() -> None:
+    event = SETTINGS[2]
+    line = {"key": "k", "score": 1, "label": 1, "time": 5, "weight": 2}
+    reader = Reader(event, None, timestamp_of(event))
+    (batch,) = reader.batches([orjson.dumps(line)] * 10_000, 0)
+    assert batch.counts["events"] == 10_000
+
+
+@pytest.mark.parametrize("event", SETTINGS[:5])
+@given(
+    rows=st.lists(
+        st.fixed_dictionaries(
+            {
+                **VALUES,
+                "score": st.sampled_from([0.0, 0.5, None, float("nan")]),
+                "weight": st.sampled_from([1.0, 2.5, 0.0]),
+            }
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+@hypothesis_settings(max_examples=15, deadline=None)
+def test_columns_of_parquet_are_read_as_rows_are(
+    event: EventSettings, rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path: Path = tmp_path_factory.mktemp("rows") / "x.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    table = parquet.Table(str(path), [event], b"fixed", timestamp_of(event))
+    (run,) = table.runs()
+    assert isinstance(run, parquet.TableRun)
+    expected = told(Parser(event).batches(run._records(0)))
+    assert told(run.batches(0)) == expected
+
+
+def test_times_of_parquet_come_in_its_own_units(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    event = EventSettings(key=("key",), time=("time",), time_unit="s")
+    for unit, factor in (("s", 1), ("ms", 1_000), ("us", 1_000_000), ("ns", 1_000_000_000)):
+        times = pa.array([1_764_460_000 * factor + 1] * 3, pa.timestamp(unit, "UTC"))
+        columns = {"key": ["a", "b", "a"], "score": [1.0, 2.0, 3.0], "label": [1, 0, 1]}
+        pq.write_table(pa.table({**columns, "time": times}), tmp_path / "x.parquet")
+        table = parquet.Table(str(tmp_path / "x.parquet"), [event], None, 0)
+        (run,) = table.runs()
+        (batch,) = run.batches(0)
+        assert batch.watermark // 1_000 == 1_764_460_000 + (unit == "s")
+        assert type(batch.keys["a"].times[0]) is int
