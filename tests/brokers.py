@@ -64,7 +64,7 @@ def find(*, own: bool = False) -> Broker:
             f"({without_docker}), or install Java 17 and Maven ({without_java}; on Debian: "
             "apt-get install openjdk-17-jre-headless maven)."
         )
-    return JavaBroker(java, kafka_jars())
+    return JavaBroker(java, kafka_jars(), brief=own)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import BinaryIO
 
 from kafka_broker import (
     KAFKA,
@@ -23,6 +24,7 @@ from kafka_broker import (
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache"
 MAVEN_SECONDS = 400
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 JARS = (
     ("org.apache.kafka", "kafka_2.13", KAFKA),
     # Without it Kafka logs nothing at all.
@@ -53,9 +55,13 @@ rm -rf -- "$1"
 
 
 class JavaBroker(Broker):
-    """`kafka.Kafka` from Maven's jars: one KRaft node on two free ports of 127.0.0.1."""
+    """`kafka.Kafka` from Maven's jars: one KRaft node on two free ports of 127.0.0.1.
 
-    def __init__(self, java: str, jars: Path) -> None:
+    With `brief`, Java compiles quickly rather than well: it starts in half the time, and one that
+    a test starts for itself does not live long enough for the rest to matter.
+    """
+
+    def __init__(self, java: str, jars: Path, *, brief: bool = False) -> None:
         self.name = f"Apache Kafka {KAFKA} on Java"
         port, controller = free_ports(2)
         self.bootstrap_servers = f"127.0.0.1:{port}"
@@ -76,8 +82,11 @@ class JavaBroker(Broker):
             "log.dirs": str(self.folder / "data"),
         }
         self._properties.write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
+        self._formatted = jars.with_name(f"{jars.name}-formatted")
         self._java = [
-            *(java, "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-Djava.awt.headless=true"),
+            java,
+            *(["-XX:TieredStopAtLevel=1"] if brief else []),
+            *("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-Djava.awt.headless=true"),
             # Native libraries are unpacked there, and a killed Java leaves them.
             f"-Djava.io.tmpdir={self.folder}",
             f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
@@ -87,14 +96,7 @@ class JavaBroker(Broker):
     def start(self) -> None:
         with self.log.open("ab") as log:
             if not (self.folder / "data").exists():
-                command = ["format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(self._properties)]
-                subprocess.run(
-                    [*self._java, "kafka.tools.StorageTool", *command],
-                    stdout=log,
-                    stderr=log,
-                    check=True,
-                    timeout=START_SECONDS,
-                )
+                self._format(log)
             self._process = subprocess.Popen(
                 [*self._java, "kafka.Kafka", str(self._properties)],
                 stdin=subprocess.DEVNULL,
@@ -117,6 +119,23 @@ class JavaBroker(Broker):
 
     def thaw(self) -> None:
         self._signal(signal.SIGCONT)
+
+    def _format(self, log: BinaryIO) -> None:
+        # The same bytes each time, and seconds of Java: once is enough.
+        if not self._formatted.exists():
+            command = ["format", "-t", CLUSTER, "-c", str(self._properties)]
+            subprocess.run(
+                [*self._java, "kafka.tools.StorageTool", *command],
+                stdout=log,
+                stderr=log,
+                check=True,
+                timeout=START_SECONDS,
+            )
+            copy = self._formatted.with_name(f"{self._formatted.name}-{os.getpid()}")
+            shutil.copytree(self.folder / "data", copy)
+            keep(copy, self._formatted)
+        else:
+            shutil.copytree(self._formatted, self.folder / "data")
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None:
@@ -195,7 +214,15 @@ def kafka_jars() -> Path:
         )
         if done.returncode:
             raise NoBrokerError(f"Maven could not fetch Kafka {KAFKA}:\n{done.stdout[-2000:]}")
-        # Another run may have been faster; its folder is as good.
-        with contextlib.suppress(OSError):
-            (work / "jars").rename(jars)
+        keep(work / "jars", jars)
     return jars
+
+
+def keep(made: Path, as_: Path) -> None:
+    """Give a finished folder its name; where another run was faster, its folder is as good."""
+    try:
+        made.rename(as_)
+    except OSError:
+        if not as_.is_dir():
+            raise
+        shutil.rmtree(made)
