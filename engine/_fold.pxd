@@ -20,9 +20,8 @@ cdef struct Node:
     uint32_t state  # what the summary was made for
     uint32_t stale  # bits of the children that changed since, or any bit of a leaf; 0: it holds
     double keys[64]  # of a leaf: scores, ascending, +inf behind the last one
-    uint32_t tags[64]  # of a leaf: what the user knows of each score
-    char *cells  # of a leaf: as many bytes for each score as the user wants
-    # An inner node has these two where a leaf has its keys and tags.
+    char *cells  # of a leaf: what the user keeps of each score
+    # An inner node has these two where a leaf has its keys.
     double *firsts  # smallest score a child may hold: -inf for child 0, +inf behind the last one
     Node **children
     void *summary

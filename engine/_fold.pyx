@@ -5,7 +5,7 @@ the sums and hulls of weights. Each node keeps the fold of its part. An event on
 its way as stale; a reading makes the stale ones anew from their children. So nothing is ever taken
 back from a sum, nothing drifts, and events between two readings share the work.
 
-What a score carries is the user's: a tag, some bytes in the leaf, and, where events tie, a row in a
+What a score carries is the user's: a cell of some bytes in the leaf and, where events tie, a row in a
 block of rows. Splits and joins happen on the way down, each complete in itself: where memory is out,
 what was done is still the same multiset.
 """
@@ -176,13 +176,11 @@ cdef class FoldTree:
         return node if rank[0] < node.size and node.keys[rank[0]] == score else NULL
 
     cdef void open(self, Node *leaf, uint32_t rank, double score) noexcept nogil:
-        """Enter a new score where `reach_to_add` said; its tag and bytes are the caller's to set."""
+        """Enter a new score where `reach_to_add` said; its cell is the caller's to set."""
         cdef uint32_t behind = leaf.size - rank
         cdef char *cell = leaf.cells + rank * self.cell_bytes
         memmove(leaf.keys + rank + 1, leaf.keys + rank, behind * sizeof(double))
-        memmove(leaf.tags + rank + 1, leaf.tags + rank, behind * sizeof(uint32_t))
-        if self.cell_bytes:
-            memmove(cell + self.cell_bytes, cell, behind * self.cell_bytes)
+        memmove(cell + self.cell_bytes, cell, behind * self.cell_bytes)
         leaf.keys[rank] = score
         leaf.size += 1
         self.distinct += 1
@@ -192,9 +190,7 @@ cdef class FoldTree:
         cdef uint32_t behind = leaf.size - rank - 1
         cdef char *cell = leaf.cells + rank * self.cell_bytes
         memmove(leaf.keys + rank, leaf.keys + rank + 1, behind * sizeof(double))
-        memmove(leaf.tags + rank, leaf.tags + rank + 1, behind * sizeof(uint32_t))
-        if self.cell_bytes:
-            memmove(cell, cell + self.cell_bytes, behind * self.cell_bytes)
+        memmove(cell, cell + self.cell_bytes, behind * self.cell_bytes)
         leaf.size -= 1
         leaf.keys[leaf.size] = INFINITY
         self.distinct -= 1
@@ -236,7 +232,6 @@ cdef class FoldTree:
             moved = LEAF - cut
             first = score if append else node.keys[cut]
             memcpy(fresh.keys, node.keys + cut, moved * sizeof(double))
-            memcpy(fresh.tags, node.tags + cut, moved * sizeof(uint32_t))
             memcpy(fresh.cells, node.cells + cut * self.cell_bytes, moved * self.cell_bytes)
             for i in range(cut, LEAF):
                 node.keys[i] = INFINITY
@@ -274,7 +269,6 @@ cdef class FoldTree:
             left.firsts[size] = parent.firsts[at + 1]
         else:
             memcpy(left.keys + size, right.keys, right.size * sizeof(double))
-            memcpy(left.tags + size, right.tags, right.size * sizeof(uint32_t))
             memcpy(
                 left.cells + size * self.cell_bytes, right.cells, right.size * self.cell_bytes
             )
@@ -317,7 +311,7 @@ cdef class FoldTree:
         node.stale = ALL
         node.cells = tail
         node.firsts = node.keys
-        node.children = <Node **> node.tags
+        node.children = <Node **> (node.keys + FAN)
         for i in range(LEAF):
             node.keys[i] = INFINITY
         self.nodes += 1

@@ -40,7 +40,7 @@ cdef enum:
     SHORT_STATE = NEVER + 1
     LONG_STATE = NEVER + 2
     ROW = 8  # entries of a column in a leaf
-    TIED = 8  # tags from here on are TIED + a row; smaller ones are the class of a single event
+    TIED = 8  # see tags_of
 
 # Whole numbers of 64 bits hold products under the first of these, of 128 bits those under the second;
 # doubles give way to them again under the third.
@@ -65,6 +65,11 @@ cdef void fill_tables() noexcept nogil:
 
 
 fill_tables()
+
+
+cdef inline uint32_t *tags_of(const Node *leaf) noexcept nogil:
+    """The cells of a leaf: the class of a single event, or TIED + a row."""
+    return <uint32_t *> leaf.cells
 
 
 cdef inline int at(int a, int b) noexcept nogil:
@@ -149,7 +154,7 @@ cdef void fold_ties(
     for k in range(r * (r + 1) // 2):
         product[k] = 0
     for i in range(leaf.size):
-        tag = leaf.tags[i]
+        tag = tags_of(leaf)[i]
         if tag < TIED:
             multiply_event[Number](product, <int> tag, <Number> (units[tag] if Number is double else 1))
         else:
@@ -163,11 +168,12 @@ cdef void fold_ties(
 
 
 cdef inline bint fold_columns(uint64_t *columns, const Node *leaf, int width) noexcept nogil:
+    cdef const uint32_t *tags = tags_of(leaf)
     cdef uint64_t *column
     cdef uint32_t i, tag
     cdef int j
     for i in range(leaf.size):
-        tag = leaf.tags[i]
+        tag = tags[i]
         if tag >= TIED:
             return False
         column = columns + tag * ROW
@@ -194,6 +200,7 @@ cdef class ProductTree(FoldTree):
     def __cinit__(self, int classes):
         cdef int k
         self.classes = classes
+        self.cell_bytes = sizeof(uint32_t)
         self.summary_bytes = classes * (classes + 1) // 2 * sizeof(Whole)
         self.row_bytes = classes * sizeof(double)
         self.real_state = LONG_STATE + 1
@@ -211,12 +218,12 @@ cdef class ProductTree(FoldTree):
             return NO_MEMORY
         if rank == leaf.size or leaf.keys[rank] != score:
             self.open(leaf, rank, score)
-            leaf.tags[rank] = label
+            tags_of(leaf)[rank] = label
         else:
             status = self.tie(leaf, rank)
             if status != DONE:
                 return status
-            (<double *> self.row(leaf.tags[rank] - TIED))[label] += 1
+            (<double *> self.row(tags_of(leaf)[rank] - TIED))[label] += 1
         self.counts[label] += 1
         return DONE
 
@@ -227,12 +234,12 @@ cdef class ProductTree(FoldTree):
         cdef Node *leaf = self.reach_to_remove(score, &rank)
         if leaf == NULL:
             return ABSENT
-        if leaf.tags[rank] < TIED:
-            if <int> leaf.tags[rank] != label:
+        if tags_of(leaf)[rank] < TIED:
+            if <int> tags_of(leaf)[rank] != label:
                 return ABSENT
             self.close(leaf, rank)
         else:
-            row = <double *> self.row(leaf.tags[rank] - TIED)
+            row = <double *> self.row(tags_of(leaf)[rank] - TIED)
             if row[label] < 1:
                 return ABSENT
             row[label] -= 1
@@ -252,8 +259,8 @@ cdef class ProductTree(FoldTree):
         if heaviest == 0:
             leaf = self.reach_to_remove(score, &rank)
             if leaf != NULL:
-                if leaf.tags[rank] >= TIED:
-                    self.drop_row(leaf.tags[rank] - TIED)
+                if tags_of(leaf)[rank] >= TIED:
+                    self.drop_row(tags_of(leaf)[rank] - TIED)
                 self.close(leaf, rank)
             return DONE
         leaf = self.reach_to_add(score, &rank)
@@ -261,36 +268,36 @@ cdef class ProductTree(FoldTree):
             return NO_MEMORY
         if rank == leaf.size or leaf.keys[rank] != score:
             self.open(leaf, rank, score)
-            leaf.tags[rank] = 0
+            tags_of(leaf)[rank] = 0
         status = self.tie(leaf, rank)
         if status == DONE:
-            memcpy(self.row(leaf.tags[rank] - TIED), weights, self.row_bytes)
+            memcpy(self.row(tags_of(leaf)[rank] - TIED), weights, self.row_bytes)
             self.untie(leaf, rank)
         return status
 
     cdef Status tie(self, Node *leaf, uint32_t rank) noexcept nogil:
         """Give a score a row of weights."""
         cdef uint32_t row
-        if leaf.tags[rank] >= TIED:
+        if tags_of(leaf)[rank] >= TIED:
             return DONE
         row = self.new_row()
         if row == NO_ROW:
             return NO_MEMORY
-        (<double *> self.row(row))[leaf.tags[rank]] = 1
-        leaf.tags[rank] = TIED + row
+        (<double *> self.row(row))[tags_of(leaf)[rank]] = 1
+        tags_of(leaf)[rank] = TIED + row
         return DONE
 
     cdef void untie(self, Node *leaf, uint32_t rank) noexcept nogil:
         """Take a score's row back if it says no more than one event of weight 1 does."""
-        cdef const double *row = <const double *> self.row(leaf.tags[rank] - TIED)
+        cdef const double *row = <const double *> self.row(tags_of(leaf)[rank] - TIED)
         cdef int k, label = 0, there = 0
         for k in range(self.classes):
             if row[k]:
                 there += 1
                 label = k
         if there == 1 and row[label] == 1:
-            self.drop_row(leaf.tags[rank] - TIED)
-            leaf.tags[rank] = label
+            self.drop_row(tags_of(leaf)[rank] - TIED)
+            tags_of(leaf)[rank] = label
 
     # Folding
 
@@ -374,7 +381,7 @@ cdef class ProductTree(FoldTree):
         memset(heaviest, 0, sizeof(heaviest))
         while leaf != NULL:
             for i in range(leaf.size):
-                tag = leaf.tags[i]
+                tag = tags_of(leaf)[i]
                 if tag < TIED:
                     heaviest[tag] = fmax(heaviest[tag], 1)
                     continue
@@ -388,7 +395,7 @@ cdef class ProductTree(FoldTree):
         self.real_state += 1
 
     def _check(self):
-        """Assert the invariants of tags and rows; O(n)."""
+        """Assert the invariants of cells and rows; O(n)."""
         cdef Node *leaf = self.next_leaf(True)
         cdef uint32_t i, tag, rows = 0, free = 0
         cdef const double *row
@@ -396,7 +403,7 @@ cdef class ProductTree(FoldTree):
         weights = [0.0] * self.classes
         while leaf != NULL:
             for i in range(leaf.size):
-                tag = leaf.tags[i]
+                tag = tags_of(leaf)[i]
                 if tag < TIED:
                     assert <int> tag < self.classes
                     weights[tag] += 1
@@ -635,7 +642,7 @@ cdef class OrdinalRoc:
         cells = {}
         while leaf != NULL:
             for i in range(leaf.size):
-                tag = leaf.tags[i]
+                tag = tags_of(leaf)[i]
                 here = [Cell() for _ in range(self.tree.classes)]
                 if tag < TIED:
                     here[tag].add(1)
@@ -675,10 +682,10 @@ cdef class OrdinalRoc:
         for score, row in self.cells.items():
             leaf = self.tree.find(score, &rank)
             assert leaf != NULL
-            here = [1.0 * (k == leaf.tags[rank]) for k in range(self.tree.classes)]
-            if leaf.tags[rank] >= TIED:
+            here = [1.0 * (k == tags_of(leaf)[rank]) for k in range(self.tree.classes)]
+            if tags_of(leaf)[rank] >= TIED:
                 here = [
-                    (<double *> self.tree.row(leaf.tags[rank] - TIED))[k]
+                    (<double *> self.tree.row(tags_of(leaf)[rank] - TIED))[k]
                     for k in range(self.tree.classes)
                 ]
             assert here == [float(cell.weight) for cell in row]

@@ -16,7 +16,8 @@ cdef struct Sums:
     bint hulled
 
 cdef struct Tie:
-    # Of a score with several events: with the leaf's cell a sum of twice the digits for each class.
+    # Of a score with several events: high + low, a sum of twice the digits, for each class.
+    double high[2]
     double low[2]
     double slack[2]  # a bound of the sum's error
     uint32_t events[2]
@@ -28,6 +29,7 @@ cdef class WeightTree(FoldTree):
     cdef Status enter(self, double score, int label, double weight) noexcept nogil
     cdef bint leave(self, double score, int label, double weight) noexcept nogil
     cdef void set_sum(self, double score, int label, double high, double low) noexcept nogil
+    cdef void untie(self, double *cell) noexcept nogil
     cdef void scale(self, int exponent) noexcept nogil
     cdef Sums *sums(self) noexcept nogil
     cdef double auc(self) noexcept nogil

@@ -17,12 +17,12 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from engine._fold cimport LEAF, NEVER, NO_ROW, FoldTree, Node
+from engine._fold cimport NEVER, NO_ROW, FoldTree, Node
 from engine._severity cimport Severity
 from engine._tree cimport DONE, NO_MEMORY, Status
 
-cdef enum:
-    SINGLE = 0xFFFFFFFF  # the tag of a score with one event; others are a row
+# A cell of a leaf is the weight of a single event, negative for a negative one, or TIED * (1 + row).
+cdef double TIED = 2.0 ** 600
 
 # What an addition to a sum of two doubles errs by at most, and what a sum may err by, as shares of it.
 cdef double STEP = 2.0 ** -104, SLACK = 2.0 ** -56
@@ -38,6 +38,10 @@ cdef void add_exactly(double *high, double *low, double *slack, double weight) n
     low[0] = rest - (high[0] - sum)
 
 
+cdef inline uint32_t row_of(double cell) noexcept nogil:
+    return <uint32_t> (cell / TIED) - 1
+
+
 cdef inline void append(Sums *sums, double negative, double positive, double u) noexcept nogil:
     """Merge what lies above into sums."""
     sums.u += u + sums.negative * positive
@@ -45,24 +49,56 @@ cdef inline void append(Sums *sums, double negative, double positive, double u) 
     sums.positive += positive
 
 
-cdef void sum_up(Sums *sums, const double *cells, uint32_t size) noexcept nogil:
-    """Sum up the cells of a leaf: four quarters side by side, as each only waits for itself."""
+cdef inline Edge single(double cell) noexcept nogil:
+    """Weights of both classes where a single event is, without a branch and exact."""
+    cdef Edge weights
+    weights.negative = (fabs(cell) - cell) / 2
+    weights.positive = (fabs(cell) + cell) / 2
+    return weights
+
+
+cdef inline Edge weights_of(double cell, const Tie *ties) noexcept nogil:
+    """Weights of both classes at a score."""
+    cdef Edge weights
+    if cell < TIED:
+        return single(cell)
+    weights.negative = ties[row_of(cell)].high[0]
+    weights.positive = ties[row_of(cell)].high[1]
+    return weights
+
+
+cdef void sum_singles(Sums *sums, const double *cells, uint32_t size) noexcept nogil:
+    """Sum up single events: four quarters side by side, as each only waits for itself."""
     cdef double[4] negative, positive, u
     cdef uint32_t quarter = size // 4, i, part
-    cdef const double *cell
+    cdef Edge cell
     for part in range(4):
         negative[part] = positive[part] = u[part] = 0
     for i in range(quarter):
         for part in range(4):
-            cell = cells + 2 * (part * quarter + i)
-            u[part] += cell[1] * (negative[part] + cell[0] / 2)
-            negative[part] += cell[0]
-            positive[part] += cell[1]
+            cell = single(cells[part * quarter + i])
+            u[part] += cell.positive * negative[part]
+            negative[part] += cell.negative
+            positive[part] += cell.positive
     for part in range(4):
         append(sums, negative[part], positive[part], u[part])
     for i in range(4 * quarter, size):
-        cell = cells + 2 * i
-        append(sums, cell[0], cell[1], cell[0] * cell[1] / 2)
+        cell = single(cells[i])
+        append(sums, cell.negative, cell.positive, 0)
+
+
+cdef void sum_up(Sums *sums, const double *cells, uint32_t size, const Tie *ties) noexcept nogil:
+    """Sum up the cells of a leaf."""
+    cdef uint32_t i, tied = 0
+    cdef Edge cell
+    for i in range(size):
+        tied += cells[i] >= TIED
+    if tied == 0:
+        sum_singles(sums, cells, size)
+        return
+    for i in range(size):
+        cell = weights_of(cells[i], ties)
+        append(sums, cell.negative, cell.positive, cell.negative * cell.positive / 2)
 
 
 cdef inline uint32_t push(Edge *edges, uint32_t size, double negative, double positive) noexcept nogil:
@@ -127,7 +163,7 @@ cdef class WeightTree(FoldTree):
     """Distinct scores in order with the weights of both classes."""
 
     def __cinit__(self):
-        self.cell_bytes = 2 * sizeof(double)
+        self.cell_bytes = sizeof(double)
         self.summary_bytes = sizeof(Sums)
         self.row_bytes = sizeof(Tie)
         self.now = NEVER + 1
@@ -142,22 +178,22 @@ cdef class WeightTree(FoldTree):
         cdef Node *leaf = self.reach_to_add(score, &rank)
         if leaf == NULL:
             return NO_MEMORY
-        cell = <double *> leaf.cells + 2 * rank
+        cell = <double *> leaf.cells + rank
         if rank == leaf.size or leaf.keys[rank] != score:
             self.open(leaf, rank, score)
-            leaf.tags[rank] = SINGLE
-            cell[label] = weight
-            cell[1 - label] = 0
+            cell[0] = weight if label else -weight
             return DONE
-        if leaf.tags[rank] == SINGLE:
+        if cell[0] < TIED:
             row = self.new_row()
             if row == NO_ROW:
                 return NO_MEMORY
-            (<Tie *> self.row(row)).events[cell[1] > 0] = 1
-            leaf.tags[rank] = row
-        tie = <Tie *> self.row(leaf.tags[rank])
+            tie = <Tie *> self.row(row)
+            tie.events[cell[0] > 0] = 1
+            tie.high[cell[0] > 0] = fabs(cell[0])
+            cell[0] = TIED * (1 + <double> row)
+        tie = <Tie *> self.row(row_of(cell[0]))
         tie.events[label] += 1
-        add_exactly(cell + label, tie.low + label, tie.slack + label, weight)
+        add_exactly(tie.high + label, tie.low + label, tie.slack + label, weight)
         return DONE
 
     cdef bint leave(self, double score, int label, double weight) noexcept nogil:
@@ -165,35 +201,39 @@ cdef class WeightTree(FoldTree):
         cdef uint32_t rank
         cdef Tie *tie
         cdef Node *leaf = self.reach_to_remove(score, &rank)
-        cdef double *cell = <double *> leaf.cells + 2 * rank
-        cdef bint loose
-        if leaf.tags[rank] == SINGLE:
+        cdef double *cell = <double *> leaf.cells + rank
+        if cell[0] < TIED:
             self.close(leaf, rank)
             return False
-        tie = <Tie *> self.row(leaf.tags[rank])
+        tie = <Tie *> self.row(row_of(cell[0]))
         tie.events[label] -= 1
         if tie.events[label] == 0:
-            cell[label] = tie.low[label] = tie.slack[label] = 0
+            tie.high[label] = tie.low[label] = tie.slack[label] = 0
         else:
-            add_exactly(cell + label, tie.low + label, tie.slack + label, -weight)
-        loose = tie.slack[label] > SLACK * cell[label]
-        if tie.events[0] + tie.events[1] == 1 and not loose:
-            self.drop_row(leaf.tags[rank])
-            leaf.tags[rank] = SINGLE
-        return loose
+            add_exactly(tie.high + label, tie.low + label, tie.slack + label, -weight)
+        if tie.slack[label] > SLACK * tie.high[label]:
+            return True
+        self.untie(cell)
+        return False
 
     cdef void set_sum(self, double score, int label, double high, double low) noexcept nogil:
         """Put right the weight of a class at a score where several events were."""
         cdef uint32_t rank
         cdef Node *leaf = self.find(score, &rank)
-        cdef double *cell = <double *> leaf.cells + 2 * rank
-        cdef Tie *tie = <Tie *> self.row(leaf.tags[rank])
-        cell[label] = high
+        cdef double *cell = <double *> leaf.cells + rank
+        cdef Tie *tie = <Tie *> self.row(row_of(cell[0]))
+        tie.high[label] = high
         tie.low[label] = low
         tie.slack[label] = 0
+        self.untie(cell)
+
+    cdef void untie(self, double *cell) noexcept nogil:
+        """Take the row of a score back if a single event is left there."""
+        cdef uint32_t row = row_of(cell[0])
+        cdef const Tie *tie = <const Tie *> self.row(row)
         if tie.events[0] + tie.events[1] == 1:
-            self.drop_row(leaf.tags[rank])
-            leaf.tags[rank] = SINGLE
+            cell[0] = tie.high[1] - tie.high[0]
+            self.drop_row(row)
 
     cdef void scale(self, int exponent) noexcept nogil:
         """Multiply all weights by a power of two, which rounds none. O(n)."""
@@ -201,15 +241,19 @@ cdef class WeightTree(FoldTree):
         cdef Node *leaf = self.next_leaf(True)
         cdef uint32_t i
         cdef int label
+        cdef double *cells
         cdef Tie *tie
         while leaf != NULL:
+            cells = <double *> leaf.cells
             for i in range(leaf.size):
+                if cells[i] < TIED:
+                    cells[i] *= factor
+                    continue
+                tie = <Tie *> self.row(row_of(cells[i]))
                 for label in range(2):
-                    (<double *> leaf.cells)[2 * i + label] *= factor
-                    if leaf.tags[i] != SINGLE:
-                        tie = <Tie *> self.row(leaf.tags[i])
-                        tie.low[label] *= factor
-                        tie.slack[label] *= factor
+                    tie.high[label] *= factor
+                    tie.low[label] *= factor
+                    tie.slack[label] *= factor
             leaf = self.next_leaf(False)
         self.now += 1
 
@@ -222,7 +266,7 @@ cdef class WeightTree(FoldTree):
         sums.negative = sums.positive = sums.u = 0
         sums.hulled = False
         if node.level == 0:
-            sum_up(sums, <const double *> node.cells, node.size)
+            sum_up(sums, <const double *> node.cells, node.size, <const Tie *> self.rows)
             return True
         for i in range(node.size):
             part = <const Sums *> node.children[i].summary
@@ -237,6 +281,7 @@ cdef class WeightTree(FoldTree):
         cdef Sums *sums = <Sums *> node.summary
         cdef const Sums *part
         cdef Edge[64] edges
+        cdef Edge weights
         cdef const double *cells = <const double *> node.cells
         cdef uint32_t i, size = 0
         cdef double negative = 0, positive = 0
@@ -245,11 +290,12 @@ cdef class WeightTree(FoldTree):
         if node.level == 0:
             for i in range(node.size):
                 # Positives and the negatives behind them always join.
-                if negative > 0 and cells[2 * i + 1] > 0:
+                weights = weights_of(cells[i], <const Tie *> self.rows)
+                if negative > 0 and weights.positive > 0:
                     size = push(edges, size, negative, positive)
                     negative = positive = 0
-                negative += cells[2 * i]
-                positive += cells[2 * i + 1]
+                negative += weights.negative
+                positive += weights.positive
             if node.size:
                 size = push(edges, size, negative, positive)
             if not make_room(sums, size):
@@ -311,11 +357,13 @@ cdef class WeightTree(FoldTree):
         cdef Node *leaf = self.next_leaf(True)
         cdef Py_ssize_t at = 0
         cdef uint32_t i
+        cdef Edge weights
         while leaf != NULL:
             for i in range(leaf.size):
                 scores[at] = leaf.keys[i]
-                negative[at] = (<double *> leaf.cells)[2 * i]
-                positive[at] = (<double *> leaf.cells)[2 * i + 1]
+                weights = weights_of((<double *> leaf.cells)[i], <const Tie *> self.rows)
+                negative[at] = weights.negative
+                positive[at] = weights.positive
                 at += 1
             leaf = self.next_leaf(False)
 
@@ -323,24 +371,24 @@ cdef class WeightTree(FoldTree):
         """Assert the invariants of cells, rows and sums; O(n)."""
         cdef Node *leaf
         cdef uint32_t i, row, rows = 0, free_rows = 0
-        cdef const double *cell
+        cdef double cell
         cdef const Tie *tie
         cdef int label
         super()._check()
         leaf = self.next_leaf(True)
         while leaf != NULL:
             for i in range(leaf.size):
-                cell = <const double *> leaf.cells + 2 * i
-                if leaf.tags[i] == SINGLE:
-                    assert (cell[0] > 0) != (cell[1] > 0)
+                cell = (<const double *> leaf.cells)[i]
+                if cell < TIED:
+                    assert cell
                     continue
                 rows += 1
-                tie = <const Tie *> self.row(leaf.tags[i])
+                tie = <const Tie *> self.row(row_of(cell))
                 assert tie.events[0] + tie.events[1] > 1
                 for label in range(2):
-                    assert (cell[label] > 0) == (tie.events[label] > 0)
-                    assert cell[label] + tie.low[label] == cell[label]
-                    assert tie.slack[label] <= SLACK * cell[label]
+                    assert (tie.high[label] > 0) == (tie.events[label] > 0)
+                    assert tie.high[label] + tie.low[label] == tie.high[label]
+                    assert tie.slack[label] <= SLACK * tie.high[label]
             leaf = self.next_leaf(False)
         row = self.free_row
         while row != NO_ROW:
