@@ -29,8 +29,10 @@ MODULES = (
     "_ordinal",
     "_ordinal_window",
     "_timeline",
+    "_reader",
     "_weights",
     "_decay",
+    "_time",
 )
 
 DIRECTIVES = {

@@ -1,7 +1,7 @@
 """Exact ROC readings over changing multisets of scored events; no Kafka, no clock, no I/O.
 
-`Roc` and `CountWindow` exist twice: in a compiled core and in a plain Python twin,
-`engine.reference`, under one contract. The core is used where it was built. The variable
+`Roc`, `OrdinalRoc` and the windows over them exist twice: in a compiled core and in a plain Python
+twin, `engine.reference`, under one contract. The core is used where it was built. The variable
 ROCSTREAM_ENGINE forces one: ``reference`` or ``compiled``.
 """
 
@@ -13,11 +13,11 @@ from engine._choice import (
     OrdinalCountWindow,
     OrdinalRoc,
     Roc,
+    TimeWindow,
 )
 from engine.readings import Confusion, CostCurve, Ties
 from engine.reference import ApproximateRoc, BinnedRoc, LandmarkWindow
 from engine.results import Columns, Curve, Readings
-from engine.windows import TimeWindow
 
 __all__ = [
     "IMPLEMENTATION",

@@ -14,10 +14,24 @@ if _wanted not in {"", "reference", "compiled"}:
 IMPLEMENTATION = "reference"
 
 if TYPE_CHECKING or _wanted == "reference":
-    from engine.reference import CountWindow, DecayWindow, OrdinalCountWindow, OrdinalRoc, Roc
+    from engine.reference import (
+        CountWindow,
+        DecayWindow,
+        OrdinalCountWindow,
+        OrdinalRoc,
+        Roc,
+        TimeWindow,
+    )
 else:
     try:
-        from engine._core import CountWindow, DecayWindow, OrdinalCountWindow, OrdinalRoc, Roc
+        from engine._core import (
+            CountWindow,
+            DecayWindow,
+            OrdinalCountWindow,
+            OrdinalRoc,
+            Roc,
+            TimeWindow,
+        )
 
         IMPLEMENTATION = "compiled"
     except ImportError as error:
@@ -29,7 +43,14 @@ else:
             error,
             VARIABLE,
         )
-        from engine.reference import CountWindow, DecayWindow, OrdinalCountWindow, OrdinalRoc, Roc
+        from engine.reference import (
+            CountWindow,
+            DecayWindow,
+            OrdinalCountWindow,
+            OrdinalRoc,
+            Roc,
+            TimeWindow,
+        )
 
 __all__ = [
     "IMPLEMENTATION",
@@ -38,4 +59,5 @@ __all__ = [
     "OrdinalCountWindow",
     "OrdinalRoc",
     "Roc",
+    "TimeWindow",
 ]

@@ -4,6 +4,7 @@ from engine._decay import DecayWindow
 from engine._ordinal import OrdinalRoc
 from engine._ordinal_window import OrdinalCountWindow
 from engine._roc import Roc
+from engine._time import TimeWindow
 from engine._window import CountWindow
 
-__all__ = ["CountWindow", "DecayWindow", "OrdinalCountWindow", "OrdinalRoc", "Roc"]
+__all__ = ["CountWindow", "DecayWindow", "OrdinalCountWindow", "OrdinalRoc", "Roc", "TimeWindow"]

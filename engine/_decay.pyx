@@ -12,6 +12,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from engine._batch cimport Batch, batch_of, pointer_of
 from engine._edges cimport loss_share
+from engine._reader cimport AUC, END, EVENTS, H, OTHER, POSITIVES, Reader
 from engine._severity cimport Severity
 from engine._timeline cimport Timeline
 from engine._tree cimport DONE
@@ -33,27 +34,7 @@ from engine.reference.decay_window import LEAST, RENEWAL, check_weight, check_wi
 from engine.reference.window import at_least
 from engine.results import Readings
 
-cdef int ROOM = RENEWAL  # how many half-lives new events may be heavier than the oldest scale
-
-cdef enum Name:
-    AUC
-    H
-    POSITIVES
-    NEGATIVES
-    EVENTS
-    START
-    END
-    OTHER
-
-NAMES = {
-    "auc": AUC,
-    "h": H,
-    "positives": POSITIVES,
-    "negatives": NEGATIVES,
-    "events": EVENTS,
-    "start": START,
-    "end": END,
-}
+cdef int ROOM = RENEWAL  # how many half-lives new events may be heavier than the scale's start
 
 
 cdef class DecayRoc:
@@ -490,36 +471,3 @@ cdef inline double distance(int64_t low, int64_t high) noexcept nogil:
     if high >= low:
         return <double> (<uint64_t> high - <uint64_t> low)
     return -<double> (<uint64_t> low - <uint64_t> high)
-
-
-cdef class Reader:
-    """What a bulk call reads at its slides, and where it writes."""
-
-    cdef tuple names
-    cdef list arrays
-    cdef Name codes[64]
-    cdef void *targets[64]
-    cdef Py_ssize_t width, row
-    cdef int64_t every
-    cdef Severity severity
-
-    def __cinit__(self, tuple names, int64_t every, Severity severity, Py_ssize_t rows):
-        cdef Py_ssize_t i
-        self.names = names
-        self.every = every
-        self.severity = severity
-        self.width = len(names)
-        if self.width > 64:
-            raise ValueError(f"at most 64 readings at once, got {self.width}")
-        self.arrays = []
-        for i in range(self.width):
-            self.codes[i] = NAMES.get(names[i], OTHER)
-            kind = np.int64 if EVENTS <= self.codes[i] <= END else np.float64
-            self.arrays.append(np.empty(rows, kind))
-            self.targets[i] = pointer_of(self.arrays[i])
-
-    cdef inline void put(self, Py_ssize_t column, double value) noexcept nogil:
-        (<double *> self.targets[column])[self.row] = value
-
-    cdef inline void put_whole(self, Py_ssize_t column, int64_t value) noexcept nogil:
-        (<int64_t *> self.targets[column])[self.row] = value

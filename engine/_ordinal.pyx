@@ -167,9 +167,9 @@ cdef void fold_ties(
             multiply_block[Number](product, weights, r)
 
 
-cdef inline bint fold_columns(uint64_t *columns, const Node *leaf, int width) noexcept nogil:
+cdef inline bint fold_columns(uint32_t *columns, const Node *leaf, int width) noexcept nogil:
     cdef const uint32_t *tags = tags_of(leaf)
-    cdef uint64_t *column
+    cdef uint32_t *column
     cdef uint32_t i, tag
     cdef int j
     for i in range(leaf.size):
@@ -182,13 +182,13 @@ cdef inline bint fold_columns(uint64_t *columns, const Node *leaf, int width) no
     return True
 
 
-cdef bint fold_singles(uint64_t *columns, const Node *leaf, int r) noexcept nogil:
+cdef bint fold_singles(uint32_t *columns, const Node *leaf, int r) noexcept nogil:
     """Multiply the blocks of a leaf of single events, column by column; False if some tie.
 
-    Without ties no factor is needed, and 64 events stay within 64 bits.
+    Without ties no factor is needed, and the chains through 64 events stay within 32 bits.
     """
     cdef int k
-    memset(columns, 0, (r + 1) * ROW * sizeof(uint64_t))
+    memset(columns, 0, (r + 1) * ROW * sizeof(uint32_t))
     for k in range(r):
         columns[k * ROW + k] = 1
     return fold_columns(columns, leaf, 4) if r <= 4 else fold_columns(columns, leaf, 8)
@@ -314,7 +314,7 @@ cdef class ProductTree(FoldTree):
 
     cdef void fold_whole(self, Exact *product, const Node *node) noexcept nogil:
         """Fold a node into whole numbers."""
-        cdef uint64_t[9 * 8] columns
+        cdef uint32_t[9 * 8] columns
         cdef int r = self.classes, a, b
         if node.level:
             fold_inner[Exact](product, node.children, node.size, r)

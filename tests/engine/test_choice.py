@@ -64,7 +64,7 @@ def test_the_core_is_the_default_where_it_was_built() -> None:
 
 
 def test_both_offer_the_same_names() -> None:
-    for name in ("Roc", "CountWindow"):
+    for name in ("Roc", "CountWindow", "TimeWindow", "DecayWindow", "OrdinalRoc"):
         assert callable(getattr(engine, name))
         assert callable(getattr(engine.reference, name))
 

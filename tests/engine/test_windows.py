@@ -25,9 +25,7 @@ def windows(engine: Any) -> Any:
     """The windows, over the Roc of the implementation under test."""
 
     class Windows:
-        class TimeWindow(reference.TimeWindow):
-            make_roc = engine.Roc
-
+        TimeWindow = engine.TimeWindow
         DecayWindow = engine.DecayWindow
 
     return Windows
@@ -220,7 +218,6 @@ def test_a_landmark_window_never_forgets_and_never_grows() -> None:
 def test_the_public_windows_stand_on_the_public_roc() -> None:
     import engine as public  # noqa: PLC0415 - the fixture has the name
 
-    assert public.TimeWindow.make_roc is public.Roc
     window = public.TimeWindow(5)
     window.extend([0.1, 0.9], [0, 1], times=[1, 2])
     assert isinstance(window.roc, public.Roc)

@@ -1,0 +1,26 @@
+# What bulk calls of windows by time and by decay read at their slides.
+from libc.stdint cimport int64_t
+
+from engine._severity cimport Severity
+
+cdef enum Name:
+    AUC
+    H
+    POSITIVES
+    NEGATIVES
+    EVENTS
+    START
+    END
+    OTHER
+
+cdef class Reader:
+    cdef tuple names
+    cdef list arrays
+    cdef Name codes[64]
+    cdef void *targets[64]
+    cdef Py_ssize_t width, row
+    cdef int64_t every
+    cdef Severity severity
+
+    cdef void put(self, Py_ssize_t column, double value) noexcept nogil
+    cdef void put_whole(self, Py_ssize_t column, int64_t value) noexcept nogil

@@ -1,0 +1,272 @@
+"""The events of the last so many milliseconds, driven in bulk below Python."""
+
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from engine._batch cimport Batch, batch_of
+from engine._reader cimport AUC, END, EVENTS, H, NEGATIVES, OTHER, POSITIVES, START, Reader
+from engine._roc cimport Roc
+from engine._severity cimport Severity
+from engine._timeline cimport Timeline
+
+import numpy as np
+
+from engine.events import label_of, score_of, time_of, weight_of
+from engine.readings import READERS, check_names
+from engine.reference.window import at_least
+from engine.results import Readings
+
+
+cdef class TimeWindow:
+    """Events with now - duration < time <= now, and their ROC.
+
+    Now is the greatest time pushed or advanced to. Events may come out of order; one that has
+    already left when it comes is counted as late and otherwise ignored. Change `roc` through the
+    window only.
+
+    Parameters
+    ----------
+    duration
+        In ms, 1 or more.
+
+    Attributes
+    ----------
+    now
+        In ms; None before the first event.
+    late
+        How many events came too late.
+
+    Raises
+    ------
+    ValueError
+        When the duration is less than 1.
+
+    Notes
+    -----
+    An event that comes late by k events costs O(k + log n). Where memory is out during a bulk call,
+    the events up to `seen` are in and the window is whole.
+
+    Examples
+    --------
+    >>> from engine import TimeWindow
+    >>> window = TimeWindow(1000)
+    >>> window.extend([0.1, 0.9, 0.5], [0, 1, 0], times=[0, 700, 500])
+    >>> len(window), window.roc.auc()
+    (3, 1.0)
+    >>> window.advance(1500)
+    >>> len(window), window.span
+    (1, (700, 700))
+    """
+
+    cdef readonly Roc roc
+    cdef readonly int64_t seen, late
+    cdef readonly object duration
+    cdef uint64_t length
+    cdef int64_t moment
+    cdef bint begun
+    cdef Timeline events
+
+    def __cinit__(self, duration):
+        self.duration = at_least("duration", duration, 1)
+        # No two times are farther apart than this.
+        self.length = min(self.duration, 2**64 - 1)
+        self.roc = Roc()
+        self.events = Timeline()
+
+    def __len__(self):
+        """Return how many events are inside; O(1)."""
+        return self.events.held
+
+    @property
+    def now(self):
+        """The greatest time pushed or advanced to, ms; None before the first."""
+        return self.moment if self.begun else None
+
+    @property
+    def span(self):
+        """Least and greatest time inside, ms; now when empty."""
+        if self.events.held == 0:
+            return self.moment, self.moment
+        return self.events.time(0), self.events.time(self.events.held - 1)
+
+    def push(self, score, label, weight=1, time=None):
+        """Put an event in; events that no longer belong to the window leave. O(log n).
+
+        Parameters
+        ----------
+        score, label, weight
+            As for `Roc.add`.
+        time
+            Event time in ms since the epoch.
+
+        Raises
+        ------
+        ValueError
+            When one is bad; nothing has changed then.
+        """
+        cdef Batch batch = Batch()
+        cdef double s = score_of(score), w = weight_of(weight)
+        cdef uint8_t y = label_of(label)
+        cdef int64_t t = time_of(time)
+        batch.size = 1
+        batch.scores = &s
+        batch.labels = &y
+        batch.weights = &w
+        batch.times = &t
+        self.run(batch, time is not None, None)
+
+    def extend(self, scores, labels, weights=None, times=None):
+        """Push many events, all or none; O(k log n).
+
+        Raises
+        ------
+        ValueError
+            When an element is bad, or the lengths are unequal.
+        """
+        self.run(batch_of(scores, labels, weights, times), times is not None, None)
+
+    def slide(
+        self,
+        scores,
+        labels,
+        weights=None,
+        times=None,
+        *,
+        every,
+        read=("auc", "h"),
+        alpha=2.0,
+        beta=2.0,
+    ):
+        """Push many events, all or none, and read the window each time `seen` is a multiple.
+
+        Parameters
+        ----------
+        scores, labels, weights, times
+            As for `extend`.
+        every
+            Read after every so many events, counted from the window's first one ever.
+        read
+            Names of readings, see `engine.readings.names`.
+        alpha, beta
+            Severity of the H-measure.
+
+        Returns
+        -------
+        readings
+            An array per name, an entry per slide. Counts, and the weights of classes while all
+            weights are 1, and times (ms) are int64, the rest float64.
+
+        Raises
+        ------
+        ValueError
+            When an element, a name or a parameter is bad; nothing has changed then.
+        """
+        cdef int64_t step = at_least("every", every, 1)
+        names = check_names(read)
+        cdef Severity severity = Severity(alpha, beta)
+        cdef Batch batch = batch_of(scores, labels, weights, times)
+        cdef Py_ssize_t rows = (self.seen + batch.size) // step - self.seen // step, i
+        cdef Reader reader = Reader(names, step, severity, rows)
+        cdef bint weighted = self.run(batch, times is not None, reader)
+        if not weighted:
+            for i in range(reader.width):
+                if reader.codes[i] == POSITIVES or reader.codes[i] == NEGATIVES:
+                    reader.arrays[i] = reader.arrays[i].astype(np.int64)
+        return Readings(names, reader.arrays)
+
+    def advance(self, time):
+        """Move on to a time: what lies at or before time - duration leaves. O(log n) each.
+
+        A time before now changes nothing.
+
+        Raises
+        ------
+        ValueError
+            When the time is not a whole number of ms.
+        """
+        self.move_to(time_of(time))
+
+    # A run of events
+
+    cdef bint run(self, Batch batch, bint timed, Reader reader) except -1:
+        """Push checked events and read at the slides; whether weights were other than 1 then."""
+        cdef Py_ssize_t i
+        cdef int64_t left = -1, time
+        cdef double weight
+        cdef bint weighted = False
+        if not timed:
+            raise ValueError("a time window needs a time with every event")
+        self.events.reserve(batch.size, True)
+        if reader is not None:
+            left = reader.every - self.seen % reader.every
+        for i in range(batch.size):
+            time = 0 if batch.times == NULL else batch.times[i]
+            weight = 1 if batch.weights == NULL else batch.weights[i]
+            self.move_to(time)
+            if <uint64_t> self.moment - <uint64_t> time >= self.length:
+                self.late += 1
+            else:
+                self.roc.add_event(batch.scores[i], batch.labels[i], weight)
+                self.events.insert(batch.scores[i], batch.labels[i], weight, time, True)
+            self.seen += 1
+            left -= 1
+            if left == 0:
+                left = reader.every
+                weighted = weighted or self.roc.blocks is not None
+                self.read(reader)
+        return weighted
+
+    cdef int move_to(self, int64_t time) except -1:
+        """Let now be a time, if it is later."""
+        cdef Py_ssize_t at
+        if self.begun and time <= self.moment:
+            return 0
+        self.begun = True
+        self.moment = time
+        while self.events.held:
+            if <uint64_t> time - <uint64_t> self.events.time(0) < self.length:
+                break
+            at = self.events.place(0)
+            self.roc.remove_event(
+                self.events.scores[at], self.events.labels[at], self.events.weights[at]
+            )
+            self.events.drop()
+        return 0
+
+    cdef int read(self, Reader reader) except -1:
+        """Write one row."""
+        cdef Py_ssize_t i
+        cdef Severity severity = reader.severity
+        for i in range(reader.width):
+            if reader.codes[i] == EVENTS:
+                reader.put_whole(i, self.events.held)
+            elif reader.codes[i] == START or reader.codes[i] == END:
+                reader.put_whole(i, self.span[reader.codes[i] == END])
+            elif reader.codes[i] == AUC:
+                reader.put(i, self.roc.auc())
+            elif reader.codes[i] == H and self.roc.blocks is None:
+                reader.put(i, self.roc.h_by_data(severity))
+            else:
+                name = reader.names[i]
+                reader.put(i, READERS[name](self.roc, severity.alpha, severity.beta))
+        reader.row += 1
+        return 0
+
+    def _check(self):
+        """Assert the invariants; O(n log n)."""
+        cdef Py_ssize_t i, at
+        fresh = Roc()
+        self.roc._check()
+        assert self.events.held + self.late <= self.seen
+        for i in range(self.events.held):
+            at = self.events.place(i)
+            assert self.begun
+            assert 0 <= int(self.moment) - int(self.events.time(i)) < self.duration
+            assert i == 0 or self.events.time(i - 1) <= self.events.time(i)
+            fresh.add(self.events.scores[at], self.events.labels[at], self.events.weights[at])
+        assert len(fresh) == len(self.roc) == self.events.held
+        for ours, theirs in zip(self.roc._blocks(), fresh._blocks()):
+            assert np.array_equal(ours, theirs)
+
+    def _bytes(self):
+        """Memory held for events, without the objects themselves."""
+        return self.roc._bytes() + self.events.bytes()
