@@ -101,6 +101,9 @@ def test_a_replay_gives_exactly_the_bytes_that_the_worker_published(
     for size in (1, 7):
         monkeypatch.setattr(topic_source, "_RUN", size)
         assert replayed(job) == whole, f"cut into runs of {size}"
+    several = tmp_path / "several.jsonl"
+    assert rocstream(["replay", "-c", str(job.path), "-o", str(several), "-j", "2"]) == 0
+    assert several.read_bytes().splitlines() == whole
     groups = AdminClient({"bootstrap.servers": job.servers}).list_consumer_groups()
     known = {group.group_id for group in groups.result(timeout=10).valid}
     assert f"{job.settings.kafka.group}-replay" not in known

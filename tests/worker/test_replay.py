@@ -175,8 +175,9 @@ def test_blocks_cut_lines_anywhere_and_blank_lines_are_none(
     known = lines.Lines()
     found = [
         (offset + at, text)
-        for offset, run in lines.runs(Slow(), known)  # type: ignore[arg-type]
-        for at, text in enumerate(run)
+        for offset, run, count in lines.runs(Slow(), known)  # type: ignore[arg-type]
+        for at, text in enumerate(run.split(b"\n"))
+        if at < count
     ]
     assert found == list(enumerate(texts))
     assert {offset: known.number(offset) for offset in places} == places
@@ -339,3 +340,37 @@ def test_a_notebook_gets_updates_as_dicts_and_as_a_table(
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(SettingsError, match="pip install polars"):
         updates.frame("polars")
+
+
+def test_several_processes_give_the_bytes_of_one(job: Callable[..., Path], tmp_path: Path) -> None:
+    folder = tmp_path / "days"
+    folder.mkdir()
+    documents = events(4_000)
+    jsonl(folder / "1.jsonl", [*documents[:1_500], {"key": 1.5, "score": 1, "label": 1}])
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.Table.from_pylist(documents[1_500:3_000]), folder / "2.parquet")
+    (folder / "3.csv").write_text(
+        "time,key,score,label\n"
+        + "".join(f"{e['time']},{e['key']},{e['score']},{e['label']}\n" for e in documents[3_000:])
+        + "x,k,1\n"
+    )
+    command = ["replay", "-c", str(job()), str(folder), "--from", "500", "--only", "[!N]*"]
+    for processes in ("1", "2"):
+        out = tmp_path / f"{processes}.jsonl"
+        bad = tmp_path / f"{processes}.bad"
+        given = ["-o", str(out), "--rejected", str(bad), "--processes", processes]
+        assert rocstream([*command, *given]) == 0
+    one = (tmp_path / "1.jsonl").read_bytes()
+    assert one.count(b"\n") > 400
+    assert (tmp_path / "2.jsonl").read_bytes() == one
+    assert (tmp_path / "2.bad").read_bytes() == (tmp_path / "1.bad").read_bytes()
+    assert (tmp_path / "1.bad").read_bytes().count(b"\n") == 2
+
+
+def test_processes_are_for_updates_alone(
+    job: Callable[..., Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = jsonl(tmp_path / "x.jsonl", events(1))
+    command = ["replay", "-c", str(job()), str(path), "-j", "2", "--alert", "auc < 1"]
+    assert rocstream(command) == 2
+    assert "--processes is for updates alone" in capfd.readouterr().err

@@ -101,11 +101,13 @@ def test_lines_read_at_once_are_read_as_one_by_one(
     before = blocks.FEWEST
     blocks.FEWEST = fewest
     try:
-        assert told(LineRun(texts, 5, [reader]).batches(0)) == expected
+        run = LineRun(b"\n".join(texts), len(texts), 5, [reader])
+        assert told(run.batches(0)) == expected
     finally:
         blocks.FEWEST = before
-    run = LineRun(texts, 5, [reader]).cut(6, 9)
-    assert told(run.batches(0)) == told(Parser(event).batches(reader.records(texts[1:4], 6)))
+    assert told(run.cut(6, 9).batches(0)) == told(
+        Parser(event).batches(reader.records(texts[1:4], 6))
+    )
 
 
 def test_plain_lines_take_the_quick_way() -> None:

@@ -195,6 +195,12 @@ def replay(  # noqa: PLR0913 - the options of a command
             show_default=False,
         ),
     ] = None,
+    processes: Annotated[
+        int,
+        typer.Option(
+            "--processes", "-j", metavar="N", min=1, max=64, help="So many processes do the work."
+        ),
+    ] = 1,
     force: Annotated[
         bool, typer.Option("--force", help="Publish even to a topic of the live job.")
     ] = False,
@@ -233,6 +239,7 @@ def replay(  # noqa: PLR0913 - the options of a command
         report=report,
         plot=plot,
         moments=tuple(moment or ()),
+        processes=processes,
         force=force,
     )
     # What is told must not stand between updates on standard output.

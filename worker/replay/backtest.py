@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from config.errors import RocstreamError, SettingsError
 from worker.replay import compare, plot, report, sweep
 from worker.replay.alerts import Watchman, rule
-from worker.replay.files import Fields
+from worker.replay.files import Fields, event_of, timestamp_of
 from worker.replay.filesource import FileSource
 from worker.replay.player import Player
 from worker.replay.series import BASE, INTERVAL, Recorder
@@ -58,6 +58,7 @@ class Options:
     report: Path | None = None
     plot: Path | None = None
     moments: tuple[str, ...] = ()
+    processes: int = 1
     force: bool = False
 
 
@@ -110,7 +111,7 @@ class Backtest:
         self.comparison = self._comparison()
         stretch = span(options.start, options.stop, now, cold=options.cold)
         self.source = self._source(stretch)
-        self.player = Player(
+        self.player = self._sharded(stretch) or Player(
             [variant.settings for variant in self.variants],
             self.source,
             stretch if options.sources else None,
@@ -121,7 +122,7 @@ class Backtest:
             stops=[(moment.bound, partial(self._at, moment)) for moment in self.moments],
         )
         if self.comparison is not None:
-            self.comparison.wants = self.player.wants
+            self.comparison.wants = self.player.chooser.wants
         self.rejected = Rejected(options.rejected)
 
     def run(self, results: Console, told: Console) -> Outcome:
@@ -240,6 +241,32 @@ class Backtest:
             score=options.compare,
             keys=options.compare_keys,
             pair_by=options.pair_by,
+        )
+
+    def _sharded(self, stretch: Span) -> Player | None:
+        options = self.options
+        if options.processes == 1:
+            return None
+        if self.recorders or self.comparison is not None:
+            raise SettingsError(
+                "--processes is for updates alone: leave it out with --sweep, --alert, --compare, "
+                "--report and --plot"
+            )
+        event, fixed = self.settings.event, None
+        timestamp = -1
+        if options.sources:
+            event, fixed = event_of(event, options.fields)
+            timestamp = timestamp_of(event)
+        # Processes take a while to import, which one alone need not.
+        from worker.replay.shards import Manner, ShardedPlayer  # noqa: PLC0415
+
+        return ShardedPlayer(
+            self.settings,
+            self.source,
+            stretch if options.sources else None,
+            Manner(event, fixed, timestamp),
+            options.processes,
+            keys=options.only or None,
         )
 
     def _source(self, stretch: Span) -> Source:

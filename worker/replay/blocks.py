@@ -181,27 +181,30 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class LineRun:
-    """Lines that follow each other."""
+    """Lines that follow each other: `count` of them in `text`, with ends between them."""
 
-    texts: Sequence[bytes]
+    text: bytes
+    count: int
     first: int
     readers: Sequence[Reader]
 
     @property
     def last(self) -> int:
         """Offset to go on at."""
-        return self.first + len(self.texts)
+        return self.first + self.count
 
     def __len__(self) -> int:
         """Return the number of lines."""
-        return len(self.texts)
+        return self.count
 
     def cut(self, start: int, stop: int) -> LineRun:
         """Return the lines with offsets in [start, stop)."""
         low = min(max(start - self.first, 0), len(self))
         high = max(min(stop - self.first, len(self)), low)
-        return LineRun(self.texts[low:high], self.first + low, self.readers)
+        text = b"\n".join(self.text.split(b"\n")[low:high])
+        return LineRun(text, high - low, self.first + low, self.readers)
 
     def batches(self, reading: int) -> Iterator[Batch]:
         """Take the lines apart as the reading of this number says."""
-        return self.readers[reading].batches(self.texts, self.first)
+        if self.count:
+            yield from self.readers[reading].batches(self.text.split(b"\n"), self.first)

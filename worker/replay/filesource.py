@@ -119,8 +119,8 @@ class FileSource:
                 return
             known = self._lines[_topic(member)] = Lines()
             readers = [Reader(event, fixed, timestamp) for event in events]
-            for offset, texts in lines.runs(file, known):
-                yield LineRun(texts, offset, readers)
+            for offset, text, count in lines.runs(file, known):
+                yield LineRun(text, count, offset, readers)
 
     def _table(
         self,

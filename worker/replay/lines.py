@@ -13,7 +13,9 @@ LINE_BYTES: Final = 64 << 20
 """A file without a line end for so long holds no lines; its bytes are given on as one record."""
 
 _BOM: Final = b"\xef\xbb\xbf"
-_SHORT: Final = 3
+_BLANK: Final = (b"", b"\n", b"\r", b" ", b"\t")
+_SIGNS: Final = (b"\n\n", b"\n\r", b"\n ", b"\n\t")
+"""Without these a stretch of lines has no blank one (but perhaps first or last)."""
 
 
 class Lines:
@@ -37,8 +39,8 @@ class Lines:
         return self._numbers[at] + offset - self._offsets[at]
 
 
-def runs(file: IO[bytes], lines: Lines) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield the lines that are not blank in runs of about a megabyte, each with its offset.
+def runs(file: IO[bytes], lines: Lines) -> Iterator[tuple[int, bytes, int]]:
+    """Yield the lines that are not blank in runs of about a megabyte.
 
     Parameters
     ----------
@@ -46,38 +48,44 @@ def runs(file: IO[bytes], lines: Lines) -> Iterator[tuple[int, list[bytes]]]:
         Open for reading; a last line without an end counts like any other.
     lines
         Learns which record stands where.
+
+    Yields
+    ------
+    tuple
+        The offset of the first line; the lines with ends between them; how many they are.
     """
     offset, number = 0, 1
-    for texts in _blocks(file):
-        if not texts:
-            continue
-        kept = texts
-        if min(map(len, texts)) >= _SHORT:
-            lines.note(offset, number)
+    for text in _blocks(file):
+        there = text.count(b"\n") + 1
+        kept = there
+        if text[:1] in _BLANK or text[-1:] == b"\n" or any(sign in text for sign in _SIGNS):
+            found: list[bytes] = []
+            for at, line in enumerate(text.split(b"\n")):
+                if line.strip():
+                    lines.note(offset + len(found), number + at)
+                    found.append(line)
+            text, kept = b"\n".join(found), len(found)  # noqa: PLW2901 - the same without blanks
         else:
-            kept = []
-            for at, text in enumerate(texts):
-                if text.strip():
-                    lines.note(offset + len(kept), number + at)
-                    kept.append(text)
-        number += len(texts)
+            lines.note(offset, number)
+        number += there
         if kept:
-            yield offset, kept
-        offset += len(kept)
+            yield offset, text, kept
+        offset += kept
 
 
-def _blocks(file: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield whole lines without their ends."""
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield whole lines, without the end of the last one."""
     rest = b""
     first = True
     while block := file.read(BLOCK_BYTES):
-        texts = (rest + block).split(b"\n")
-        rest = texts.pop()
-        if first and texts:
-            texts[0] = texts[0].removeprefix(_BOM)
-            first = False
-        if len(rest) > LINE_BYTES:
-            texts.append(rest)
-            rest = b""
-        yield texts
-    yield [rest] if rest else []
+        rest += block
+        end = rest.rfind(b"\n", len(rest) - len(block))
+        if end < 0:
+            if len(rest) <= LINE_BYTES:
+                continue
+            end = len(rest)
+        text, rest = rest[:end], rest[end + 1 :]
+        yield text.removeprefix(_BOM) if first else text
+        first = False
+    if rest:
+        yield rest.removeprefix(_BOM) if first else rest

@@ -60,6 +60,38 @@ class Tally:
     last: tuple[Log, int] | None = None
 
 
+class Chooser:
+    """Leaves out the keys that are not asked for.
+
+    Parameters
+    ----------
+    patterns
+        As in a shell; None asks for all keys.
+    """
+
+    def __init__(self, patterns: Sequence[str] | None) -> None:
+        self._patterns = patterns
+        self._known: dict[str, bool] = {}
+
+    def wants(self, key: str) -> bool:
+        """Tell whether a key is asked for."""
+        if self._patterns is None:
+            return True
+        wanted = self._known.get(key)
+        if wanted is None:
+            wanted = any(fnmatch.fnmatchcase(key, pattern) for pattern in self._patterns)
+            self._known[key] = wanted
+        return wanted
+
+    def choose(self, batch: Batch) -> None:
+        """Take the events of other keys out of a batch."""
+        if self._patterns is None:
+            return
+        for key in list(batch.keys):
+            if not self.wants(key):
+                batch.counts["events"] -= len(batch.keys.pop(key))
+
+
 class Player:
     """Replays a source under one or several settings, in one pass.
 
@@ -73,8 +105,6 @@ class Player:
         What of it, for files; a topic knows by itself.
     keys
         Patterns as in a shell; only keys like one of them are kept. None keeps all.
-    chosen
-        Besides: tells of each key whether it is kept.
     tapes
         By setting, what makes the tape that its windows run on; plain ones when empty.
     extra
@@ -92,7 +122,6 @@ class Player:
         span: Span | None = None,
         *,
         keys: Sequence[str] | None = None,
-        chosen: Callable[[str], bool] | None = None,
         tapes: Sequence[Callable[[Settings, Log], Tape]] = (),
         extra: Sequence[EventSettings] = (),
         others: Callable[[Log, Run, bool], None] | None = None,
@@ -103,13 +132,11 @@ class Player:
         self.tally = Tally()
         self.tapes: list[Tape] = []
         self._trimmer = None if span is None or span == Span() else Trimmer(span)
-        self._keys = keys
-        self._chosen = chosen
+        self.chooser = Chooser(keys)
         self._makers = list(tapes) or [Tape] * len(self.settings)
         self._readings = [self.settings[0].event, *extra]
         self._others = others
         self._stops = list(stops)
-        self._known: dict[str, bool] = {}
 
     def __iter__(self) -> Iterator[Step]:
         """Yield step by step; work is done as it is asked for."""
@@ -150,18 +177,25 @@ class Player:
         published = run.last > since
         if self._others is not None:
             self._others(log, run, published)
+        yield from self._steps(log, run, published=published)
+
+    def _steps(self, log: Log, run: Run, *, published: bool) -> Iterator[Step]:
         for batch in run.batches(0):
-            self._choose(batch)
+            self.chooser.choose(batch)
             for tape in self.tapes:
                 tape.published = published
             updates = [tape.play(batch) for tape in self.tapes]
-            if published:
-                self.tally.counts.update(batch.counts)
-                self.tally.last = (log, batch.offset)
-                yield Step(log, batch, updates)
-            else:
-                self.tally.warmed += batch.counts["records"]
-                yield Step(log, batch, [[] for _ in updates], published=False)
+            if not published:
+                updates = [[] for _ in updates]
+            self._tell(log, batch, published=published)
+            yield Step(log, batch, updates, published)
+
+    def _tell(self, log: Log, batch: Batch, *, published: bool) -> None:
+        if published:
+            self.tally.counts.update(batch.counts)
+            self.tally.last = (log, batch.offset)
+        else:
+            self.tally.warmed += batch.counts["records"]
 
     @staticmethod
     def _found(run: Run, bound: Bound) -> int:
@@ -170,23 +204,3 @@ class Player:
             return bound.value
         at = first_at(list(run.batches(0)), bound.value)
         return run.last if at is None else at
-
-    def _choose(self, batch: Batch) -> None:
-        """Leave out the keys that are not asked for."""
-        if self._keys is None and self._chosen is None:
-            return
-        for key in list(batch.keys):
-            wanted = self._known.get(key)
-            if wanted is None:
-                wanted = self._known[key] = self.wants(key)
-            if not wanted:
-                batch.counts["events"] -= len(batch.keys[key])
-                del batch.keys[key]
-
-    def wants(self, key: str) -> bool:
-        """Tell whether a key is asked for."""
-        if self._keys is not None and not any(
-            fnmatch.fnmatchcase(key, pattern) for pattern in self._keys
-        ):
-            return False
-        return self._chosen is None or self._chosen(key)

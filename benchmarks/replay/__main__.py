@@ -1,0 +1,137 @@
+"""Prints how fast replays are: JSON lines, Parquet and Kafka, beside what one would write."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from benchmarks.replay import data
+from benchmarks.worker.table import rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+TOPIC = "replay-benchmark"
+PEER_KEYS = 5
+
+MEANING = """\
+Each is a process of its own, held to one core; imports are not counted. CPU: microseconds of it per
+event. Ratio: CPU of the peer by that of rocstream on the same file. AUC error: the worst over the
+keys' last readings, by scikit-learn's. Peers read AUC alone; rocstream AUC and H."""
+
+
+def main(
+    *,
+    events: Annotated[int, typer.Option(help="Events of JSON lines.")] = 1_000_000,
+    parquet: Annotated[int, typer.Option(help="Events of Parquet.")] = 4_000_000,
+    peer_events: Annotated[int, typer.Option(help="Events that peers get.")] = 100_000,
+    keys: Annotated[int, typer.Option()] = 100,
+    size: Annotated[int, typer.Option()] = 10_000,
+    slide: Annotated[int, typer.Option()] = 100,
+    runs: Annotated[int, typer.Option(help="Medians of so many.")] = 1,
+    peers: Annotated[str, typer.Option(help="Among pandas,river,plain; or none.")] = "all",
+    kafka: Annotated[bool, typer.Option("--kafka", help="Replay a topic as well.")] = False,
+) -> None:
+    """Measure replays beside peers."""
+    # Few keys, so that the windows of the peers fill as well.
+    lines, few = data.jsonl(events, keys), data.jsonl(peer_events, PEER_KEYS)
+    plan = [("rocstream", str(lines), "JSON lines")]
+    if parquet:
+        plan.append(("rocstream", str(data.parquet(parquet, keys)), "Parquet"))
+    wanted = ["pandas", "river", "plain"] if peers == "all" else peers.split(",")
+    known = [name for name in wanted if name not in {"", "none"} and _there(name)]
+    shared = [(name, str(few), "JSON lines") for name in ("rocstream", *known)]
+    plan += shared if known else []
+    found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        if kafka:
+            for servers in _broker(events, keys):
+                topic = ("rocstream", f"kafka:{servers}/{TOPIC}", "Kafka")
+                found[topic] = [_run(topic, size, slide, Path(folder)) for _ in range(runs)]
+        for _ in range(runs):
+            for one in plan:
+                found.setdefault(one, []).append(_run(one, size, slide, Path(folder)))
+    truth = found.get(("plain", str(few), "JSON lines"), [{"last": {}}])[0]["last"]
+    best = _cpu(found[shared[0]]) if known else math.nan
+    table = [
+        ["", "from", "events", "events/s", "CPU us", "ratio", "peak MB", "updates", "AUC error"]
+    ]
+    for one, readings in found.items():
+        first = readings[0]
+        cpu = _cpu(readings)
+        table.append(
+            [
+                *(one[0], one[2], f"{first['events']:,}", f"{_rate(readings):,.0f}", f"{cpu:.2f}"),
+                f"{cpu / best:.1f}" if one in shared else "",
+                f"{max(r['peak'] for r in readings) / 1e6:,.0f}",
+                f"{first['updates']:,}",
+                f"{_error(first['last'], truth):.0e}" if one in shared and truth else "",
+            ]
+        )
+    print(f"\nCount window {size:,}, slide {slide}, one core, medians of {runs};")
+    print(f"{keys} keys where rocstream runs alone, {PEER_KEYS} where it runs beside peers\n")
+    rows(sys.stdout, table)
+    print(MEANING)
+
+
+def _there(name: str) -> bool:
+    module = {"plain": "sklearn"}.get(name, name)
+    if importlib.util.find_spec(module) is None:
+        print(f"{name} is left out: pip install {module}", file=sys.stderr)
+        return False
+    return True
+
+
+def _run(one: tuple[str, str, str], size: int, slide: int, folder: Path) -> dict[str, Any]:
+    name, source, _ = one
+    command = [sys.executable, "-m", "benchmarks.replay.contestant", name, source]
+    command += [str(size), str(slide), str(folder / "out.jsonl"), "1"]
+    ended = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE)
+    told: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    rate = told["events"] / told["seconds"]
+    print(f"{name} from {Path(source).name}: {rate:,.0f} events/s", file=sys.stderr)
+    return told
+
+
+def _rate(readings: list[dict[str, Any]]) -> float:
+    return statistics.median(one["events"] / one["seconds"] for one in readings)
+
+
+def _cpu(readings: list[dict[str, Any]]) -> float:
+    return statistics.median(one["cpu"] / one["events"] for one in readings) * 1e6
+
+
+def _error(found: dict[str, float], truth: dict[str, float]) -> float:
+    return max(abs(found[key] - value) for key, value in truth.items())
+
+
+def _broker(events: int, keys: int) -> Iterator[str]:
+    """Start a broker as the tests do, with the events in a topic."""
+    from benchmarks.worker.kafka import Broker  # noqa: PLC0415 - only where asked for
+    from benchmarks.worker.workload import Workload  # noqa: PLC0415
+
+    spec = importlib.util.spec_from_file_location("brokers", ROOT / "tests" / "brokers.py")
+    if spec is None or spec.loader is None:
+        raise RuntimeError("tests/brokers.py cannot be loaded")
+    brokers = importlib.util.module_from_spec(spec)
+    sys.modules["brokers"] = brokers
+    spec.loader.exec_module(brokers)
+    with brokers.running() as started:
+        broker = Broker(started.bootstrap_servers)
+        broker.create(TOPIC, 4)
+        broker.fill(TOPIC, Workload(events, keys))
+        yield started.bootstrap_servers
+
+
+if __name__ == "__main__":
+    typer.run(main)

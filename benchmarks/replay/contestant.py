@@ -1,0 +1,160 @@
+"""One contestant, in a process of its own: replays a file and tells what it took, as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+from collections import defaultdict, deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.replay import data
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SETTINGS = """
+[kafka]
+bootstrap_servers = "{servers}"
+group = "replay-benchmark"
+[topics]
+events = "{topic}"
+updates = "{topic}-updates"
+rejected = "{topic}-rejected"
+[event]
+key = "{key}"
+time = "{time}"
+[[monitor]]
+name = "m"
+window = {{ kind = "count", size = {size}, slide = {slide} }}
+metrics = ["auc", "h"]
+"""
+
+Last = dict[str, float]
+
+
+def rocstream(source: str, size: int, slide: int, out: Path) -> tuple[int, int, Last]:
+    """Replay a file, or the topic of `kafka:servers/topic`, into JSON lines."""
+    import config  # noqa: PLC0415 - a contestant loads what it needs
+    from worker.replay.filesource import FileSource  # noqa: PLC0415
+    from worker.replay.player import Player  # noqa: PLC0415
+    from worker.replay.session import Session  # noqa: PLC0415
+    from worker.replay.sinks import LinesSink, Rejected  # noqa: PLC0415
+    from worker.replay.topic import TopicSource  # noqa: PLC0415
+
+    servers, _, topic = source.removeprefix("kafka:").rpartition("/")
+    live = source.startswith("kafka:")
+    text = SETTINGS.format(
+        servers=servers if live else "localhost:1",
+        topic=topic if live else "t",
+        key="$key" if live else "key",
+        time="$timestamp" if live else "time",
+        size=size,
+        slide=slide,
+    )
+    path = out.with_suffix(".toml")
+    path.write_text(text)
+    settings = config.load(path, {})
+    read: Any = TopicSource(settings) if live else FileSource([source])
+    player = Player([settings], read)
+    session = Session(player, [LinesSink(out)], Rejected(None))
+    outcome = session.run()
+    last = {}
+    for line in out.read_bytes().splitlines():
+        update = json.loads(line)
+        last[update["key"]] = update["auc"]
+    return player.tally.counts["events"], outcome.readings[0].updates, last
+
+
+def pandas(source: str, size: int, slide: int, _: Path) -> tuple[int, int, Last]:
+    """Read with pandas; at each slide of a key ask scikit-learn for AUC alone."""
+    import pandas as pd  # noqa: PLC0415
+    from sklearn.metrics import roc_auc_score  # noqa: PLC0415
+
+    parquet = source.endswith(".parquet")
+    frame = pd.read_parquet(source) if parquet else pd.read_json(source, lines=True)
+    updates, last = 0, {}
+    for key, group in frame.groupby("key", sort=False):
+        scores, labels = group["score"].to_numpy(), group["label"].to_numpy()
+        for end in range(slide, len(scores) + 1, slide):
+            inside = slice(max(0, end - size), end)
+            last[str(key)] = float(roc_auc_score(labels[inside], scores[inside]))
+            updates += 1
+    return len(frame), updates, last
+
+
+def river(source: str, size: int, slide: int, _: Path) -> tuple[int, int, Last]:
+    """Loop over the lines; a `RollingROCAUC` of river's per key, read at each slide."""
+    from river import metrics  # noqa: PLC0415
+
+    windows: dict[str, Any] = defaultdict(lambda: metrics.RollingROCAUC(window_size=size))
+    seen: dict[str, int] = defaultdict(int)
+    events = updates = 0
+    last = {}
+    with Path(source).open() as file:
+        for line in file:
+            event = json.loads(line)
+            key = event["key"]
+            windows[key].update(event["label"], event["score"])
+            seen[key] += 1
+            events += 1
+            if seen[key] % slide == 0:
+                last[key] = windows[key].get()
+                updates += 1
+    return events, updates, last
+
+
+def plain(source: str, size: int, slide: int, _: Path) -> tuple[int, int, Last]:
+    """Loop over the lines; a deque per key, at each slide scikit-learn's AUC of its content."""
+    from sklearn.metrics import roc_auc_score  # noqa: PLC0415
+
+    windows: dict[str, Any] = defaultdict(lambda: deque(maxlen=size))
+    seen: dict[str, int] = defaultdict(int)
+    events = updates = 0
+    last = {}
+    with Path(source).open() as file:
+        for line in file:
+            event = json.loads(line)
+            window = windows[event["key"]]
+            window.append((event["score"], event["label"]))
+            seen[event["key"]] += 1
+            events += 1
+            if seen[event["key"]] % slide == 0:
+                scores, labels = zip(*window, strict=True)
+                last[event["key"]] = float(roc_auc_score(labels, scores))
+                updates += 1
+    return events, updates, last
+
+
+CONTESTANTS: dict[str, Callable[[str, int, int, Path], tuple[int, int, Last]]] = {
+    "rocstream": rocstream,
+    "pandas": pandas,
+    "river": river,
+    "plain": plain,
+}
+
+
+def main() -> None:
+    """Run the contestant that the arguments name: name, source, size, slide, out, cores."""
+    name, source, size, slide, out, cores = sys.argv[1:]
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(cores)])
+    # Imports are not what is compared.
+    CONTESTANTS[name](str(data.jsonl(1_000, 1)), 100, 10, Path(out))
+    begun, cpu = time.monotonic(), time.process_time()
+    events, updates, last = CONTESTANTS[name](source, int(size), int(slide), Path(out))
+    told = {
+        "events": events,
+        "updates": updates,
+        "seconds": time.monotonic() - begun,
+        "cpu": time.process_time() - cpu,
+        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "last": last,
+    }
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()
