@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import os
 import signal
-from threading import Event
+from threading import Event, Timer
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -34,6 +35,9 @@ BUFFERED_RUNS: Final = 8
 GC_OBJECTS: Final = 50_000
 METADATA_MS: Final = 60_000
 """How soon a topic that has grown is noticed, unless [kafka.client] says otherwise."""
+
+LEAVE_SECONDS: Final = 15.0
+"""How long a worker takes to finish, commit and leave; less than what supervisors grant."""
 
 SESSION_SECONDS: Final = 10.0
 
@@ -150,6 +154,7 @@ async def _work(
         await asyncio.wait((starting, asked, crashed, job.failed), return_when="FIRST_COMPLETED")
         await asyncio.wait((asked, crashed, job.failed), return_when="FIRST_COMPLETED")
         log.info("stopping")
+        _leave_within(LEAVE_SECONDS, job.failed.result() if job.failed.done() else None)
         await job.leave()
         await app.stop()
     finally:
@@ -161,3 +166,30 @@ async def _work(
         raise job.failed.result()
     if app.crash_reason is not None:
         raise RocstreamError(f"the worker had to stop: {app.crash_reason}") from app.crash_reason
+
+
+def _leave_within(seconds: float, error: BaseException | None) -> None:
+    """See to it that the process ends: its clients wait for a broker that may be gone for good.
+
+    Parameters
+    ----------
+    seconds
+        After which it ends without the broker's leave.
+    error
+        What the worker stops for, None when it was asked to.
+    """
+
+    def give_up() -> None:
+        log.warning(
+            "left without the broker's answer; what was not committed is worked out again",
+            waited_s=seconds,
+        )
+        code = 0
+        if error is not None:
+            log.error(str(error))
+            code = error.exit_code if isinstance(error, RocstreamError) else 1
+        os._exit(code)
+
+    timer = Timer(seconds, give_up)
+    timer.daemon = True
+    timer.start()

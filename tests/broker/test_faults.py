@@ -69,6 +69,18 @@ def test_a_broker_that_goes_and_comes_is_waited_out(
         assert worker.exit_code() == 0, worker.text()[-3000:]
 
 
+def test_a_worker_whose_broker_is_gone_can_be_stopped(own_kafka: Any, tmp_path: Path) -> None:
+    job = Job(own_kafka.bootstrap_servers, tmp_path, MONITOR, 1)
+    job.create_topics()
+    with job.worker() as worker:
+        worker.wait_until_ready()
+        job.produce(tied_events(1_000, keys=2))
+        own_kafka.kill()
+        worker.signal(signal.SIGTERM)
+        assert worker.exit_code(40) == 0, worker.text()[-3000:]
+        assert "Traceback" not in worker.text()
+
+
 def test_an_outage_longer_than_a_transaction_is_waited_out(own_kafka: Any, tmp_path: Path) -> None:
     """The coordinator gives up the open transaction: the task is opened anew."""
     job = Job(own_kafka.bootstrap_servers, tmp_path, MONITOR, 1)
