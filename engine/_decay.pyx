@@ -30,10 +30,18 @@ from engine.readings.hull import hull_edges
 from engine.readings.roc_readings import RocReadings
 from engine.readings.severity import check_epsilon, check_priors, thin
 from engine.readings.thresholds import ks_of, mer_of, mwl_of
-from engine.reference.decay_window import LEAST, RENEWAL, check_weight, check_window
+from engine.reference.decay_window import (
+    HEAVIEST,
+    LEAST,
+    LIGHTEST,
+    RENEWAL,
+    check_weight,
+    check_window,
+)
 from engine.reference.window import at_least
 from engine.results import Readings
 
+cdef double LEAST_WEIGHT = LIGHTEST, MOST_WEIGHT = HEAVIEST
 cdef int ROOM = RENEWAL  # how many half-lives new events may be heavier than the scale's start
 
 
@@ -313,7 +321,8 @@ cdef class DecayWindow:
             raise ValueError("decay by time needs a time with every event")
         if batch.weights != NULL:
             for i in range(batch.size):
-                check_weight(batch.weights[i])
+                if not LEAST_WEIGHT <= batch.weights[i] <= MOST_WEIGHT:
+                    check_weight(batch.weights[i])
         self.events.reserve(batch.size, self.timed or batch.times != NULL)
         if reader is not None:
             left = reader.every - self.seen % reader.every

@@ -16,8 +16,8 @@ cdef enum Name:
 cdef class Reader:
     cdef tuple names
     cdef list arrays
-    cdef Name codes[64]
-    cdef void *targets[64]
+    cdef Name *codes
+    cdef void **targets
     cdef Py_ssize_t width, row
     cdef int64_t every
     cdef Severity severity

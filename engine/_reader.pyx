@@ -1,6 +1,7 @@
 """What a bulk call of a window reads at its slides, and where it writes."""
 
 from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
 
 from engine._batch cimport pointer_of
 from engine._severity cimport Severity
@@ -28,14 +29,20 @@ cdef class Reader:
         self.every = every
         self.severity = severity
         self.width = len(names)
-        if self.width > 64:
-            raise ValueError(f"at most 64 readings at once, got {self.width}")
+        self.codes = <Name *> malloc(self.width * sizeof(Name) + 1)
+        self.targets = <void **> malloc(self.width * sizeof(void *) + 1)
+        if self.codes == NULL or self.targets == NULL:
+            raise MemoryError
         self.arrays = []
         for i in range(self.width):
             self.codes[i] = NAMES.get(names[i], OTHER)
             kind = np.int64 if EVENTS <= self.codes[i] <= END else np.float64
             self.arrays.append(np.empty(rows, kind))
             self.targets[i] = pointer_of(self.arrays[i])
+
+    def __dealloc__(self):
+        free(self.codes)
+        free(self.targets)
 
     cdef inline void put(self, Py_ssize_t column, double value) noexcept nogil:
         (<double *> self.targets[column])[self.row] = value
