@@ -44,8 +44,8 @@ def main(
 ) -> None:
     """Measure replays beside peers."""
     # Few keys, so that the windows of the peers fill as well.
-    lines, few = data.jsonl(events, keys), data.jsonl(peer_events, PEER_KEYS)
-    plan = [("rocstream", str(lines), "JSON lines")]
+    lines, few = data.jsonl(max(events, 1), keys), data.jsonl(peer_events, PEER_KEYS)
+    plan = [("rocstream", str(lines), "JSON lines")] if events else []
     if parquet:
         plan.append(("rocstream", str(data.parquet(parquet, keys)), "Parquet"))
     wanted = ["pandas", "river", "plain"] if peers == "all" else peers.split(",")
