@@ -190,3 +190,23 @@ def test_a_replay_into_a_topic_is_keyed_and_placed_as_the_live_updates_are(
     assert {(one.partition, one.key, one.value) for one in again} == {
         (one.partition, one.key, one.value) for one in live
     }
+
+
+def test_a_broker_that_goes_away_is_waited_for(own_kafka: Any, tmp_path: Path) -> None:
+    # Little is fetched ahead, so that most of the log is still to come when the broker dies.
+    client = (
+        '[kafka.client]\n"queued.max.messages.kbytes" = 32\n"max.partition.fetch.bytes" = 16384'
+    )
+    job = Job(own_kafka.bootstrap_servers, tmp_path, client + TWO_MONITORS, 1)
+    job.create_topics()
+    job.produce(tied_events(20_000, keys=3))
+    whole = replayed(job)
+    player = Player([job.settings], TopicSource(job.settings))
+    steps = iter(player)
+    updates = next(steps).updates[0]
+    assert len(updates) < len(whole) / 2
+    own_kafka.kill()
+    own_kafka.start()
+    for step in steps:
+        updates += step.updates[0]
+    assert [update.value for update in updates] == whole
