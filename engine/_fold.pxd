@@ -3,10 +3,10 @@ from libc.stdint cimport uint32_t
 
 cdef enum:
     LEAF = 64  # distinct scores in a leaf
-    FAN = 16  # children of an inner node
+    FAN = 8  # children of an inner node
     MAX_HEIGHT = 20
     NEVER = 0  # the state of a node that has had no summary yet
-    ALL = 0xFFFF  # every child
+    ALL = 0xFF  # every child
 
 cdef extern from *:
     """
