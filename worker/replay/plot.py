@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -62,32 +63,47 @@ def save(story: Story, path: Path) -> None:
 
 
 def _panel(story: Story, panel: Any, monitor: str, metric: str) -> None:
-    drawn = 0
-    for variant, recorder in zip(story.variants, story.recorders, strict=True):
+    lowest = _lowest(story, monitor)
+    found = [
+        (variant, series)
+        for variant, recorder in zip(story.variants, story.recorders, strict=True)
+        for series in recorder.of(monitor)
+        if lowest in {None, series.key}
+    ]
+    timed = False
+    for variant, series in found[:LINES]:
         slide = next(m.window.slide for m in variant.settings.monitors if m.name == monitor)
-        for series in recorder.of(monitor):
-            if drawn == LINES:
-                break
-            points = _broken(series.thinned())
-            x = _places(points, slide)
-            name = " ".join(part for part in (series.key, variant.name) if part)
-            [line] = panel.plot(x, _values(points, metric), label=name, linewidth=1.4)
-            if metric == "auc" and len(story.variants) == 1:
-                low, high = _values(points, "auc_low"), _values(points, "auc_high")
-                panel.fill_between(x, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
-            drawn += 1
-        for man in recorder.watchmen.get(monitor, ()):
-            if man.rule.metric == metric:
-                panel.axhline(man.rule.bound, color="0.4", linestyle="--", linewidth=1)
-    total = sum(len(recorder.of(monitor)) for recorder in story.recorders)
-    more = f", {drawn} of {total} lines" if total > drawn else ""
+        points = _broken(series.thinned())
+        x = _places(points, slide)
+        timed = isinstance(x[0], datetime)
+        name = series.key if lowest is None else variant.name
+        [line] = panel.plot(x, _values(points, metric), label=name, linewidth=1.4)
+        if metric == "auc" and len(story.variants) == 1:
+            low, high = _values(points, "auc_low"), _values(points, "auc_high")
+            panel.fill_between(x, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
+    for man in story.recorders[0].watchmen.get(monitor, ()):
+        if man.rule.metric == metric:
+            panel.axhline(man.rule.bound, color="0.4", linestyle="--", linewidth=1)
+    more = f", {LINES} of {len(found)} keys" if len(found) > LINES else ""
+    if lowest is not None:
+        more = f", the key with the lowest AUC: {lowest}"
     panel.set_title(f"{NAMES[metric]} ({monitor}{more})", fontsize=10)
     panel.grid(alpha=0.3)
-    if drawn:
-        panel.legend(fontsize=8)
-        if not isinstance(x[0], datetime):
-            panel.set_xlabel("events of the key", fontsize=9)
-        panel.tick_params(axis="x", labelrotation=20, labelsize=8)
+    if not found:
+        return
+    if not timed:
+        panel.set_xlabel("events of the key", fontsize=9)
+    panel.tick_params(axis="x", labelrotation=20, labelsize=8)
+    below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": 3}
+    panel.legend(fontsize=8, frameon=False, **below)
+
+
+def _lowest(story: Story, monitor: str) -> str | None:
+    """Return the key whose settings are drawn, where there are several settings of each."""
+    if len(story.variants) == 1:
+        return None
+    known = [(series.mean("auc"), series.key) for series in story.recorders[0].of(monitor)]
+    return min((one for one in known if not math.isnan(one[0])), default=(0.0, None))[1]
 
 
 def _difference(panel: Any, name: str, series: Compared) -> None:

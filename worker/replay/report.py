@@ -55,7 +55,7 @@ def page(story: Story) -> str:
 
 def _sections(story: Story) -> Iterator[tuple[str, str, str]]:
     if story.recorders and any(recorder.series for recorder in story.recorders):
-        for number, monitor in enumerate(story.settings.monitors):
+        for number, monitor in enumerate(story.variants[0].settings.monitors):
             yield f"monitor-{number}", f"Monitor {monitor.name}", _monitor(story, monitor)
     if story.comparison is not None and story.comparison.series:
         yield "comparison", "Champion and challenger", _comparison(story)
@@ -117,12 +117,14 @@ def _monitor(story: Story, monitor: Monitor) -> str:
         f"The last {window.size:,} events of a key, read after every {window.slide:,}. Bands are "
         "95 % intervals of AUC (DeLong). Charts take the arrow keys once they have the focus."
     )
+    if len(story.variants) > 1:
+        told = f"Under {story.variants[0].name}. {told}"
     if len(found) > KEYS:
         told += f" The {KEYS} keys with the lowest AUC of {len(found):,}."
     charts_ = "".join(
         _key(story, recorder, monitor, series) for series in found[:KEYS] if series.points
     )
-    return f"<p>{told}</p>{charts_}"
+    return f"<p>{_safe(told)}</p>{charts_}"
 
 
 def _order(series: Series) -> float:
@@ -411,7 +413,7 @@ def _curves(one: Curves) -> str:
     )
     return (
         f"<details open><summary>{_safe(one.key)} ({_safe(one.monitor)}), {one.events:,} events"
-        f'</summary><div class="trio">{roc}{costs}</div></details>'
+        f'</summary><div class="few">{roc}{costs}</div></details>'
     )
 
 
