@@ -63,9 +63,10 @@ def rocstream(source: str, size: int, slide: int, out: Path) -> tuple[int, int, 
     session = Session(player, [LinesSink(out)], Rejected(None))
     outcome = session.run()
     last = {}
-    for line in out.read_bytes().splitlines():
-        update = json.loads(line)
-        last[update["key"]] = update["auc"]
+    with out.open("rb") as file:
+        for line in file:
+            update = json.loads(line)
+            last[update["key"]] = update["auc"]
     return player.tally.counts["events"], outcome.readings[0].updates, last
 
 

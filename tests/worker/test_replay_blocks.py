@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from config import EventSettings
 from worker.events import Parser
 from worker.replay import blocks, parquet
-from worker.replay.blocks import LineRun, Reader
+from worker.replay.blocks import LineRun, Reader, ValueRun, Values
 from worker.replay.files import timestamp_of
 
 if TYPE_CHECKING:
@@ -96,25 +97,58 @@ def test_lines_read_at_once_are_read_as_one_by_one(
     event: EventSettings, lines: list[Any], fewest: int
 ) -> None:
     texts = [written(line) for line in lines]
-    reader = Reader(event, b"fixed", timestamp_of(event))
-    expected = told(Parser(event).batches(reader.records(texts, 5)))
+    timestamp = timestamp_of(event)
+    run = LineRun(b"\n".join(texts), len(texts), 5, [Reader(event)], b"fixed", timestamp)
+    values = Values(texts, range(5, 5 + len(texts)), b"fixed", timestamp)
     before = blocks.FEWEST
     blocks.FEWEST = fewest
     try:
-        run = LineRun(b"\n".join(texts), len(texts), 5, [reader])
-        assert told(run.batches(0)) == expected
+        assert told(run.batches(0)) == told(Parser(event).batches(values.records()))
     finally:
         blocks.FEWEST = before
-    assert told(run.cut(6, 9).batches(0)) == told(
-        Parser(event).batches(reader.records(texts[1:4], 6))
+    few = told(Parser(event).batches(values.part(1, 4).records()))
+    assert told(run.cut(6, 9).batches(0)) == few
+
+
+@pytest.mark.parametrize("event", SETTINGS)
+@given(
+    records=st.lists(
+        st.tuples(
+            LINE | st.none(),
+            st.sampled_from([b"a", b"b", b"a", b"b", None, b"\xff"]),
+            st.sampled_from([10**9, 1_764_460_000_000, 1_764_460_000_000, 0, -1]),
+            st.integers(1, 3),
+        ),
+        min_size=1,
+        max_size=8,
+    ),
+    fewest=st.integers(1, 3),
+)
+@hypothesis_settings(max_examples=40, deadline=None)
+def test_records_of_a_topic_read_at_once_are_read_as_one_by_one(
+    event: EventSettings, records: list[Any], fewest: int
+) -> None:
+    texts, keys, timestamps, steps = map(list, zip(*records, strict=True))
+    offsets = list(accumulate(steps))
+    values = Values(
+        [None if text is None else written(text) for text in texts], offsets, keys, timestamps
     )
+    run = ValueRun(values, offsets[-1] + 7, [Reader(event)])
+    before = blocks.FEWEST
+    blocks.FEWEST = fewest
+    try:
+        assert told(run.batches(0)) == told(Parser(event).batches(values.records()))
+    finally:
+        blocks.FEWEST = before
+    inside = [record for record in values.records() if 2 <= record.offset < 6]
+    assert told(run.cut(2, 6).batches(0)) == told(Parser(event).batches(inside))
 
 
 def test_plain_lines_take_the_quick_way() -> None:
     event = SETTINGS[2]
     line = {"key": "k", "score": 1, "label": 1, "time": 5, "weight": 2}
-    reader = Reader(event, None, timestamp_of(event))
-    (batch,) = reader.batches([orjson.dumps(line)] * 10_000, 0)
+    values = Values([orjson.dumps(line)] * 10_000, range(10_000), None, timestamp_of(event))
+    (batch,) = Reader(event).batches(values)
     assert batch.counts["events"] == 10_000
 
 

@@ -1,4 +1,4 @@
-"""Many JSON lines read at once: one call of the JSON reader, then checks a column at a time.
+"""Many JSON values read at once: one call of the JSON reader, then checks a column at a time.
 
 The quick way takes only what ``worker.events.plain`` takes, with the same outcome. A stretch with
 anything odd in it is halved until the odd lines are few, and those go through the parser.
@@ -7,9 +7,10 @@ anything odd in it is halved until the odd lines are few, and those go through t
 from __future__ import annotations
 
 import secrets
+from bisect import bisect_left
 from dataclasses import dataclass
-from itertools import count, repeat
-from typing import TYPE_CHECKING, Any, Final
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import orjson
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from worker.events.plain import Layout
 
 FEWEST: Final = 64
-"""Lines that are no longer halved."""
+"""Values that are no longer halved."""
 
 _LABELS: Final = frozenset({int, type(None)})
 _CLASSES: Final = frozenset({0, 1, None})
@@ -39,79 +40,114 @@ _HIDING: Final = (HEARTBEAT.encode(), b"\\u")
 """Without these bytes, no line can be a heartbeat, however its name is written."""
 
 
+class Values(NamedTuple):
+    """Records as columns.
+
+    Attributes
+    ----------
+    texts
+        Their values.
+    offsets
+        Where they stand.
+    keys, timestamps
+        Of each, or of all of them.
+    """
+
+    texts: Sequence[bytes | None]
+    offsets: Sequence[int]
+    keys: Sequence[bytes | None] | bytes | None
+    timestamps: Sequence[int] | int
+
+    def part(self, low: int, high: int) -> Values:
+        """Return the records from `low` up to `high`, counted from 0."""
+        keys, timestamps = self.keys, self.timestamps
+        return Values(
+            self.texts[low:high],
+            self.offsets[low:high],
+            keys[low:high] if isinstance(keys, list) else keys,
+            timestamps[low:high] if isinstance(timestamps, list) else timestamps,
+        )
+
+    def records(self) -> Iterator[Record]:
+        """Return them one by one."""
+        keys = self.keys if isinstance(self.keys, list) else repeat(self.keys)
+        times = self.timestamps if isinstance(self.timestamps, list) else repeat(self.timestamps)
+        fields = zip(self.offsets, times, keys, self.texts, strict=False)
+        return map(Record._make, fields)
+
+
 class Reader:
-    """One way to read lines.
+    """One way to read values.
 
     Parameters
     ----------
     event
         The settings.
-    fixed, timestamp
-        The key and the timestamp of all records.
     """
 
-    def __init__(self, event: EventSettings, fixed: bytes | None, timestamp: int) -> None:
-        self.parser = Parser(event)
+    def __init__(self, event: EventSettings) -> None:
+        self._parser = Parser(event)
         self._fields = Fields(event)
         self._layout = layout(self._fields)
-        self._fixed, self._timestamp = fixed, timestamp
         # Between the lines stands what no line can hold, for nobody can guess it: so no two
         # lines that are wrong by themselves can be right together.
         self._mark = secrets.token_hex(16)
         self._between = b',"' + self._mark.encode() + b'",'
 
-    def batches(self, texts: Sequence[bytes], offset: int) -> Iterator[Batch]:
-        """Take the lines apart; the first is the record at `offset`."""
-        if not texts:
+    def batches(self, values: Values) -> Iterator[Batch]:
+        """Take records apart."""
+        count = len(values.texts)
+        if not count:
             return
-        whole = None if self._layout is None else self._whole(texts, offset, self._layout)
+        whole = None if self._layout is None else self._whole(values, self._layout)
         if whole is not None:
             yield whole
-        elif len(texts) <= FEWEST or self._layout is None:
-            yield from self.parser.batches(self.records(texts, offset))
+        elif count <= FEWEST or self._layout is None:
+            yield from self._parser.batches(values.records())
         else:
-            middle = len(texts) // 2
-            yield from self.batches(texts[:middle], offset)
-            yield from self.batches(texts[middle:], offset + middle)
+            middle = count // 2
+            yield from self.batches(values.part(0, middle))
+            yield from self.batches(values.part(middle, count))
 
-    def records(self, texts: Sequence[bytes], offset: int) -> Iterator[Record]:
-        """Return the lines as records."""
-        fields = zip(
-            count(offset), repeat(self._timestamp), repeat(self._fixed), texts, strict=False
-        )
-        return map(Record._make, fields)
-
-    def _whole(self, texts: Sequence[bytes], offset: int, names: Layout) -> Batch | None:
-        documents = self._documents(texts)
+    def _whole(self, values: Values, names: Layout) -> Batch | None:
+        documents = self._documents(values.texts)
         if documents is None:
             return None
         try:
-            scores = [one[names.score] for one in documents]
             known: list[Any] = [one[names.label] for one in documents]
+            scores = [one[names.score] for one in documents]
         except KeyError:
             return None
         if not set(map(type, scores)) <= NUMBERS or not set(map(type, known)) <= _LABELS:
             return None
         if not set(known) <= _CLASSES:
             return None
-        offsets = np.arange(offset, offset + len(texts))
+        last = values.offsets[-1] + 1
+        count = len(documents)
         if None in known:
-            inside = [label is not None for label in known]
-            documents = [one for one, there in zip(documents, inside, strict=True) if there]
-            scores = [one for one, there in zip(scores, inside, strict=True) if there]
-            known = [one for one in known if one is not None]
-            offsets = offsets[np.array(inside)]
-        columns = self._columns(documents, scores, known, offsets, names)
-        return None if columns is None else batch_of(columns, len(texts), offset + len(texts))
+            inside = [at for at, label in enumerate(known) if label is not None]
+            documents = [documents[at] for at in inside]
+            scores = [scores[at] for at in inside]
+            known = [known[at] for at in inside]
+            keys, times = values.keys, values.timestamps
+            values = Values(
+                (),
+                [values.offsets[at] for at in inside],
+                [keys[at] for at in inside] if isinstance(keys, list) else keys,
+                [times[at] for at in inside] if isinstance(times, list) else times,
+            )
+        columns = self._columns(documents, scores, known, values, names)
+        return None if columns is None else batch_of(columns, count, last)
 
-    def _documents(self, texts: Sequence[bytes]) -> list[Any] | None:
-        """Read all lines at once; None unless each is an object and no heartbeat."""
-        if max(map(len, texts)) > VALUE_LIMIT:
-            return None
-        joined = b"[" + self._between.join(texts) + b"]"
+    def _documents(self, texts: Sequence[Any]) -> list[Any] | None:
+        """Read all values at once; None unless each is an object and no heartbeat."""
         try:
+            if max(map(len, texts)) > VALUE_LIMIT:
+                return None
+            joined = b"[" + self._between.join(texts) + b"]"
             read = orjson.loads(joined)
-        except orjson.JSONDecodeError:
+        except (orjson.JSONDecodeError, TypeError):
+            # A value that is none, of a deleted record, raises the latter.
             return None
         documents, marks = read[::2], read[1::2]
         if len(read) != 2 * len(texts) - 1 or marks.count(self._mark) != len(marks):
@@ -129,11 +165,11 @@ class Reader:
         documents: Sequence[Any],
         scores: Sequence[float],
         known: Sequence[int],
-        offsets: Any,
+        values: Values,
         names: Layout,
     ) -> Columns | None:
-        keys = self._keys(documents, names.key)
-        times = self._times(documents, names.time)
+        keys = self._keys(documents, names.key, values.keys)
+        times = self._times(documents, names.time, values.timestamps)
         if keys is None or times is None:
             return None
         weights = None
@@ -144,39 +180,45 @@ class Reader:
             weights = np.array(given, np.float64)
             if not bool((weights > 0).all()):
                 return None
-        labels = np.array(known, np.uint8)
+        labels, offsets = np.array(known, np.uint8), np.array(values.offsets, np.int64)
         return Columns(*keys, np.array(scores, np.float64), labels, times, weights, offsets)
 
-    def _keys(self, documents: Sequence[Any], name: str | None) -> tuple[Any, list[str]] | None:
-        """Return a number for each line's key, and the keys; None if one is odd."""
+    def _keys(
+        self, documents: Sequence[Any], name: str | None, own: Any
+    ) -> tuple[Any, list[str]] | None:
+        """Return a number for each record's key, and the keys; None if one is odd."""
         try:
-            if name is None:
-                key = self._fields.key(self._fixed)
-                return np.zeros(len(documents), np.int64), [key]
-            keys = [one[name] for one in documents]
-            if not set(map(type, keys)) <= {str}:
+            if name is not None:
+                keys = [one[name] for one in documents]
+            elif isinstance(own, list):
+                keys = own
+            else:
+                return np.zeros(len(documents), np.int64), [self._fields.key(own)]
+            if not set(map(type, keys)) <= {str if name is not None else bytes}:
                 return None
             numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-            for key in numbers:
-                self._fields.key(key)
+            found = [self._fields.key(key) for key in numbers]
         except (KeyError, RefusedError):
             return None
-        return np.array(list(map(numbers.__getitem__, keys)), np.int64), list(numbers)
+        return np.array(list(map(numbers.__getitem__, keys)), np.int64), found
 
-    def _times(self, documents: Sequence[Any], name: str | None) -> Any:
+    def _times(self, documents: Sequence[Any], name: str | None, own: Any) -> Any:
+        """Return a time for each record; None if one is odd."""
+        stamps = np.array(own, np.int64) if isinstance(own, list) else np.int64(own)
+        if not documents:
+            return np.zeros(0, np.int64)
+        if not bool((stamps >= 0).all()):
+            return None
         if name is None:
-            return np.full(len(documents), self._timestamp) if self._timestamp >= 0 else None
-        try:
-            found = [one[name] for one in documents]
-        except KeyError:
-            return None
-        if not set(map(type, found)) <= {int}:
-            return None
+            return np.full(len(documents), stamps)
+        found = [one.get(name) for one in documents]
         factor, divisor = self._fields.factor, self._fields.divisor
-        latest = min(self._fields.latest(self._timestamp), TIME_MAX)
-        if found and not 0 <= min(found) <= max(found) <= latest * divisor // factor:
+        most = TIME_MAX * divisor // factor
+        if not set(map(type, found)) <= {int} or not 0 <= min(found) <= max(found) <= most:
             return None
-        return np.array(found, np.int64) * factor // divisor
+        times = np.array(found, np.int64) * factor // divisor
+        ahead = np.minimum(stamps + self._fields.max_ahead, TIME_MAX)
+        return times if bool((times <= ahead).all()) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +229,8 @@ class LineRun:
     count: int
     first: int
     readers: Sequence[Reader]
+    key: bytes | None
+    timestamp: int
 
     @property
     def last(self) -> int:
@@ -202,9 +246,40 @@ class LineRun:
         low = min(max(start - self.first, 0), len(self))
         high = max(min(stop - self.first, len(self)), low)
         text = b"\n".join(self.text.split(b"\n")[low:high])
-        return LineRun(text, high - low, self.first + low, self.readers)
+        first = self.first + low
+        return LineRun(text, high - low, first, self.readers, self.key, self.timestamp)
 
     def batches(self, reading: int) -> Iterator[Batch]:
         """Take the lines apart as the reading of this number says."""
-        if self.count:
-            yield from self.readers[reading].batches(self.text.split(b"\n"), self.first)
+        if not self.count:
+            return iter(())
+        texts = self.text.split(b"\n")
+        offsets = range(self.first, self.last)
+        return self.readers[reading].batches(Values(texts, offsets, self.key, self.timestamp))
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRun:
+    """Records of a topic, as columns; `last` may lie behind a gap in the offsets."""
+
+    values: Values
+    last: int
+    readers: Sequence[Reader]
+
+    @property
+    def first(self) -> int:
+        """Offset of the first record."""
+        return self.values.offsets[0] if self.values.offsets else self.last
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return len(self.values.texts)
+
+    def cut(self, start: int, stop: int) -> ValueRun:
+        """Return the records with offsets in [start, stop)."""
+        low, high = (bisect_left(self.values.offsets, at) for at in (start, stop))
+        return ValueRun(self.values.part(low, high), min(self.last, stop), self.readers)
+
+    def batches(self, reading: int) -> Iterator[Batch]:
+        """Take the records apart as the reading of this number says."""
+        return self.readers[reading].batches(self.values)

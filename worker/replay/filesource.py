@@ -118,9 +118,9 @@ class FileSource:
                 yield from cells.runs([file, *again], name, events, fixed, timestamp, parsers)
                 return
             known = self._lines[_topic(member)] = Lines()
-            readers = [Reader(event, fixed, timestamp) for event in events]
+            readers = [Reader(event) for event in events]
             for offset, text, count in lines.runs(file, known):
-                yield LineRun(text, count, offset, readers)
+                yield LineRun(text, count, offset, readers, fixed, timestamp)
 
     def _table(
         self,

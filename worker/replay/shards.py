@@ -18,12 +18,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from config.errors import RocstreamError
-from worker.events import Batch, Parser
+from worker.events import Batch
 from worker.messages import Message
-from worker.replay.blocks import LineRun, Reader
+from worker.replay.blocks import LineRun, Reader, ValueRun
 from worker.replay.parquet import Table, TableRun
 from worker.replay.player import Chooser, Player, Step
-from worker.replay.records import Record, RecordRun
 from worker.replay.tape import Tape
 
 if TYPE_CHECKING:
@@ -207,8 +206,7 @@ class _Owner:
     ) -> None:
         self._settings, self._manner, self._count = settings, manner, count
         self._chooser = Chooser(keys)
-        self._reader = Reader(manner.event, manner.fixed, manner.timestamp)
-        self._parser = Parser(manner.event)
+        self._reader = Reader(manner.event)
         self._tables: dict[str, Table] = {}
         self._tape: Tape | None = None
         self._log: Log | None = None
@@ -249,7 +247,8 @@ class _Owner:
     def _run(self, packed: tuple[Any, ...]) -> Run:
         match packed:
             case ("lines", text, count, first):
-                return LineRun(text, count, first, [self._reader])
+                manner = self._manner
+                return LineRun(text, count, first, [self._reader], manner.fixed, manner.timestamp)
             case ("rows", path, rows, first):
                 table = self._tables.get(path)
                 if table is None:
@@ -257,8 +256,8 @@ class _Owner:
                     table = Table(path, [manner.event], manner.fixed, manner.timestamp)
                     self._tables[path] = table
                 return TableRun(table, rows, first)
-            case ("records", records, last):
-                return RecordRun(list(map(Record._make, records)), last, [self._parser])
+            case ("values", values, last):
+                return ValueRun(values, last, [self._reader])
         read: Run = packed[1]
         return read
 
@@ -270,8 +269,8 @@ def _packed(run: Run) -> tuple[Any, ...]:
             return "lines", run.text, run.count, run.first
         case TableRun():
             return "rows", run.table.path, run.rows, run.first
-        case RecordRun():
-            return "records", list(map(tuple, run.records)), run.last
+        case ValueRun():
+            return "values", run.values, run.last
     return "as it is", run
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from bisect import bisect_left
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -15,8 +16,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from config.errors import RocstreamError, SettingsError
 from config.kafka import librdkafka
 from config.log import LIBRDKAFKA
-from worker.events import Parser
-from worker.replay.records import Log, Record, RecordRun
+from worker.replay.blocks import Reader, ValueRun, Values
+from worker.replay.records import Log
 from worker.replay.span import Span
 
 if TYPE_CHECKING:
@@ -140,17 +141,17 @@ class TopicSource:
         SettingsError
             When the topic does not exist, or `--from` lies before what is kept of it.
         """
-        parsers = [Parser(event) for event in readings]
+        readers = [Reader(event) for event in readings]
         consumer = Consumer(self._client)
         try:
             self._parts = [self._part(consumer, number) for number in self._numbers(consumer)]
             self._tell()
             for part in self._parts:
                 log = Log(self.name, part.number, part.first, part.since, counted=part.counted)
-                yield log, RecordRun([], part.first, parsers)
-                for records, last in self._records(consumer, part.number, part.first, part.stop):
-                    yield log, RecordRun(records, last, parsers)
-                    self._read += last - (records[0].offset if records else last)
+                yield log, ValueRun(Values([], [], [], []), part.first, readers)
+                for run in self._runs(consumer, part, readers):
+                    yield log, run
+                    self._read += run.last - run.first
         except KafkaException as error:
             raise RocstreamError(f"{self.name} cannot be read: {error.args[0].str()}") from error
         finally:
@@ -221,13 +222,14 @@ class TopicSource:
 
     def _warm(self, consumer: Consumer, number: int, low: int, since: int) -> int:
         """Return how far back each key met has its window full, or everything is read."""
-        parser = Parser(self._event)
+        reader = Reader(self._event)
         seen: Counter[str] = Counter()
         first, stride = since, max(WARM_RECORDS, self._window)
         while first > low:
             begin = max(low, first - stride)
-            for records, _ in self._records(consumer, number, begin, first):
-                for batch in parser.batches(records):
+            part = Part(number, begin, begin, first, counted=False)
+            for run in self._runs(consumer, part, [reader]):
+                for batch in run.batches(0):
                     for key, events in batch.keys.items():
                         seen[key] += len(events)
             first, stride = begin, 2 * stride
@@ -256,35 +258,32 @@ class TopicSource:
         if all(part.stop == part.since for part in self._parts):
             self.notes.append(f"{self.name} has nothing in that range: 0 events")
 
-    def _records(
-        self, consumer: Consumer, number: int, first: int, stop: int
-    ) -> Iterator[tuple[list[Record], int]]:
-        """Yield records of [first, stop) in runs, each with the offset to go on at."""
-        if first >= stop:
+    def _runs(
+        self, consumer: Consumer, part: Part, readers: Sequence[Reader]
+    ) -> Iterator[ValueRun]:
+        """Yield the records of [first, stop) in runs."""
+        number, at, stop = part.number, part.first, part.stop
+        if at >= stop:
             return
-        consumer.assign([TopicPartition(self.name, number, first)])
+        consumer.assign([TopicPartition(self.name, number, at)])
         progress = time.monotonic()
-        at = first
         while at < stop:
-            records: list[Record] = []
             messages = consumer.consume(_RUN, 0.2)
-            for message in messages:
-                error = message.error()
-                if error is not None:
-                    at = max(at, self._note(error, message, number))
-                    continue
-                offset = message.offset()
-                if offset is None or offset >= stop:
-                    at = stop
-                    break
-                records.append(
-                    Record(offset, message.timestamp()[1], message.key(), message.value())
-                )
-                at = offset + 1
+            if any(message.error() is not None for message in messages):
+                found = messages
+                messages = [message for message in found if message.error() is None]
+                ends = [
+                    self._note(error, message, number)
+                    for message in found
+                    if (error := message.error()) is not None
+                ]
+                at = max(at, *ends)
+            values = _values(messages, stop)
             now = time.monotonic()
-            if records:
+            if messages:
                 progress = now
-                yield records, at
+                at = max(at, (messages[-1].offset() or 0) + 1)
+                yield ValueRun(values, min(at, stop), readers)
             elif now - progress > STALL_SECONDS:
                 raise RocstreamError(
                     f"{self.name}, partition {number}: nothing came for {STALL_SECONDS:.0f} s, "
@@ -305,3 +304,17 @@ class TopicSource:
         if not error.retriable() and error.code() not in _PASSING:
             raise RocstreamError(f"{self.name} cannot be read: {error.str()}")
         return 0
+
+
+def _values(messages: Sequence[Message], stop: int) -> Values:
+    """Return messages as columns, those before `stop`."""
+    offsets: list[Any] = [message.offset() for message in messages]
+    if offsets and offsets[-1] >= stop:
+        messages = messages[: bisect_left(offsets, stop)]
+        offsets = offsets[: len(messages)]
+    return Values(
+        [message.value() for message in messages],
+        offsets,
+        [message.key() for message in messages],
+        [message.timestamp()[1] for message in messages],
+    )
