@@ -39,6 +39,10 @@ METADATA_MS: Final = 60_000
 LEAVE_SECONDS: Final = 15.0
 """How long a worker takes to finish, commit and leave; less than what supervisors grant."""
 
+NEVER_SECONDS: Final = 7 * 86_400.0
+"""A worker that fetches nothing may be waiting for a broker to take its writes. Leaving the group
+for it would be for good; that it is alive is told by its heartbeats."""
+
 SESSION_SECONDS: Final = 10.0
 
 
@@ -79,6 +83,7 @@ def build(job: Job) -> JobApp:
         broker_client_id=kafka.client_id,
         broker_credentials=faust_credentials(kafka.security),
         broker_commit_interval=1.0,
+        broker_max_poll_interval=NEVER_SECONDS,
         broker_max_poll_records=RUN_RECORDS,
         broker_session_timeout=SESSION_SECONDS,
         broker_heartbeat_interval=SESSION_SECONDS / 3,
@@ -152,6 +157,8 @@ async def _work(
     crashed = asyncio.create_task(app.wait_for_crash())
     try:
         await asyncio.wait((starting, asked, crashed, job.failed), return_when="FIRST_COMPLETED")
+        if starting.done() and (error := starting.exception()) is not None:
+            job.fail(RocstreamError(f"the worker could not start: {error}"))
         await asyncio.wait((asked, crashed, job.failed), return_when="FIRST_COMPLETED")
         log.info("stopping")
         _leave_within(LEAVE_SECONDS, job.failed.result() if job.failed.done() else None)
@@ -160,7 +167,7 @@ async def _work(
     finally:
         for task in (asked, starting, crashed):
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
+            with contextlib.suppress(asyncio.CancelledError, Exception):
                 await task
     if job.failed.done():
         raise job.failed.result()

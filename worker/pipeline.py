@@ -162,6 +162,7 @@ class Pipeline:
         self._cursor = Cursor(topic, topic_id, 0, settings.event_fingerprint())
         self._updates: list[Message] = []
         self._rejections: list[Message] = []
+        self._bytes = 0
         self._dropped: dict[bytes, None] = {}
 
     @property
@@ -173,6 +174,11 @@ class Pipeline:
     def buffered(self) -> int:
         """Messages waiting for `take`, pages not counted."""
         return len(self._updates) + len(self._rejections)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of their values."""
+        return self._bytes
 
     def start_at(self, offset: int, *, gap: bool = False) -> None:
         """Begin at an offset with empty windows; with `gap` the updates say so.
@@ -269,7 +275,7 @@ class Pipeline:
                 written.update(kept.pages())
             watch.dirty.clear()
         outcome = Outcome(self._updates, self._rejections, written, self._cursor)
-        self._updates, self._rejections, self._dropped = [], [], {}
+        self._updates, self._rejections, self._dropped, self._bytes = [], [], {}, 0
         return outcome
 
     def _apply(self, batch: Batch) -> None:
@@ -281,11 +287,14 @@ class Pipeline:
             for slide, message in watch.push(key, events, gap=gap)
         ]
         updates.sort(key=lambda update: update[:3])
-        self._updates.extend(update[3] for update in updates)
-        self._rejections.extend(
+        rejections = [
             rejected.message(rejection, self._cursor.topic, self._partition, self._rejection_bytes)
             for rejection in batch.rejections
-        )
+        ]
+        self._bytes += sum(len(update[3].value or b"") for update in updates)
+        self._bytes += sum(len(m.key or b"") + len(m.value or b"") for m in rejections)
+        self._updates.extend(update[3] for update in updates)
+        self._rejections.extend(rejections)
         self._counts.update(batch.counts)
         self._cursor = replace(
             self._cursor,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 from aiokafka.errors import ConsumerStoppedError, CorruptRecordException
 from aiokafka.structs import OffsetAndMetadata
+from faust.tables.recovery import RebalanceAgain
 from faust.transport.drivers import aiokafka as stock
 from faust.types import TP, ConsumerMessage
 
@@ -114,6 +115,9 @@ class Consumer(stock.Consumer):
         if not wanted:
             return
         await self.seek_wait(wanted)
+        if self.app.job.revoking:
+            # The flow must not go on for tasks that are being set aside.
+            raise RebalanceAgain
         for tp, offset in wanted.items():
             self._read_offset[tp] = offset or None
             position = await self.position(tp)

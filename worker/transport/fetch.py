@@ -20,19 +20,43 @@ class RunRecords(fetcher.PartitionRecords):  # type: ignore[misc]
         return record
 
 
+class Run(list[Any]):
+    """Records in a row, and the stretch of the log that they are all of.
+
+    Attributes
+    ----------
+    start, end
+        Every committed record with an offset in [start, end) is here. Where offsets are missing
+        there is none: control records, aborted transactions, compaction.
+    """
+
+    start = 0
+    end = 0
+
+
 class RunResult(fetcher.FetchResult):  # type: ignore[misc]
     """A response that is taken apart in runs."""
 
     _partition_records: Any
 
-    def getall(self, max_records: int | None = None) -> list[Any]:
-        """Return the next records, `max_records` at the most, and move the position."""
+    def getall(self, max_records: int | None = None) -> Run:
+        """Return the next records, `max_records` at the most, and move the position.
+
+        The position is moved by others too: by a seek, and by aiokafka's own reset to the earliest
+        offset when the log no longer holds it. So where a run starts is told with it.
+        """
         if not self.check_assignment(self._topic_partition) or not self.has_more():
-            return []
-        run = list(islice(self._partition_records._records_iterator, max_records))  # noqa: SLF001
+            return Run()
+        state = self._assignment.state_value(self._topic_partition)
+        before = state.position
+        run = Run(islice(self._partition_records._records_iterator, max_records))  # noqa: SLF001
         self._update_position()
         if max_records is None or len(run) < max_records:
             self._partition_records = None
+        # Responses without a record to deliver move the position as well; the next run tells of it.
+        passed_from, passed_to = getattr(state, "passed", (before, before))
+        run.start, run.end = passed_from if passed_to == before else before, state.position
+        state.passed = (run.end, run.end) if run else (run.start, run.end)
         return run
 
 

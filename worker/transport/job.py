@@ -8,6 +8,7 @@ one the state was made from is checked before a single record is taken in.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -41,6 +42,8 @@ T = TypeVar("T")
 
 REJOIN_SECONDS: Final = 15.0
 """A fenced task waits this long for the rebalance that explains it, before it is opened anew."""
+
+GROUP_COMMIT_SECONDS: Final = 2.0
 
 DEATHS_WITHIN_SECONDS: Final = 300.0
 DEATHS: Final = 5
@@ -84,6 +87,7 @@ class Job:
         self.layout = layout
         self.tasks: dict[int, Task] = {}
         self._parked: dict[int, Task] = {}
+        self._one_opening = asyncio.Lock()
         self.revoking = False
         self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._app: JobApp | None = None
@@ -150,10 +154,14 @@ class Job:
         WriteError, RestoreError
             When the broker refuses or the changelog cannot be read.
         """
+        # One at a time: an opening that is given up takes some time to let go of its producers.
+        async with self._one_opening:
+            await self._open(set(partitions), generation, check)
+
+    async def _open(self, numbers: set[int], generation: int, check: Callable[[], None]) -> None:
         await self.park()
         check()
         began = time.monotonic()
-        numbers = set(partitions)
         self._check_count(numbers)
         await self._close([p for p in self._parked if p not in numbers])
         parked = list(self._parked.values())
@@ -199,9 +207,10 @@ class Job:
     async def close(self) -> None:
         """Close every task, those that are set aside too."""
         self._give_up_opening()
-        tasks, self.tasks = self.tasks, {}
-        await asyncio.gather(*(task.close() for task in tasks.values()))
-        await self._close(list(self._parked))
+        async with self._one_opening:
+            tasks, self.tasks = self.tasks, {}
+            await asyncio.gather(*(task.close() for task in tasks.values()))
+            await self._close(list(self._parked))
 
     def _give_up_opening(self) -> None:
         self._cancel_read.set()
@@ -223,7 +232,7 @@ class Job:
         self._opening = list(producers.values())
         self._cancel_read = Event()
         try:
-            await asyncio.gather(*(self._call(producer.open) for producer in producers.values()))
+            await self._fence(list(producers.values()))
             check()
             restored = await self._call(self._read, partitions, self._cancel_read)
             check()
@@ -241,6 +250,23 @@ class Job:
             self._opening = []
         return tasks
 
+    async def _fence(self, producers: list[TaskProducer]) -> None:
+        """Open producers in parallel; when given up, wait until the last call has ended.
+
+        A call that went on by itself could fence the very producer that comes after it.
+        """
+        calls = asyncio.gather(*(self._call(p.open) for p in producers), return_exceptions=True)
+        try:
+            results = await asyncio.shield(calls)
+        except asyncio.CancelledError:
+            for producer in producers:
+                producer.abandon()
+            await calls
+            raise
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
     async def leave(self) -> None:
         """Stop the flow, commit what there is, tell lag tools, and close every task."""
         app = self._app
@@ -248,7 +274,9 @@ class Job:
             app.consumer.stop_flow()
             app.flow_control.suspend()
             await asyncio.gather(*(task.drain() for task in self.tasks.values()))
-            await app.consumer.commit()
+            # For lag tools alone, so not worth waiting for.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(app.consumer.commit(), GROUP_COMMIT_SECONDS)
         await self.close()
         self.pool.shutdown(wait=False)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 from faust.stores import memory
@@ -19,8 +19,10 @@ from faust.tables.recovery import Recovery as StockRecovery
 from faust.tables.table import Table as StockTable
 from mode import Service
 
+from config.errors import RocstreamError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from faust.types import StoreT
 
@@ -119,9 +121,7 @@ class Recovery(StockRecovery):
 
     def reopen(self) -> None:
         """Open all tasks again in the same assignment: their producers had died."""
-        self.app.consumer.stop_flow()
-        self.app.flow_control.suspend()
-        self.app.flow_control.clear()
+        self._hold_flow()
         self.signal_recovery_start.set()
 
     @Service.task
@@ -132,25 +132,48 @@ class Recovery(StockRecovery):
                 return
             self.signal_recovery_start.clear()
             generation = self._generation_id
+            still_wanted = self._still_wanted(generation)
             try:
                 self._set_recovery_started()
+                self._hold_flow()
                 partitions = {
                     tp.partition
                     for tp in self.app.consumer.assignment()
                     if tp.topic == job.settings.topics.events
                 }
-                await self._wait(job.open(partitions, generation, self._still_wanted(generation)))
+                await self._wait(job.open(partitions, generation, still_wanted))
                 await self.on_recovery_completed(generation)
                 log.info("ready", partitions=sorted(partitions), generation=generation)
             except RebalanceAgain:
                 log.info("the assignment changed while tasks were opened", generation=generation)
-            except (ServiceStopped, asyncio.CancelledError):
+            except asyncio.CancelledError:
+                return
+            except ServiceStopped:
+                # Also what a wait that ran out of time is told by.
+                if not self.should_stop:
+                    job.fail(RocstreamError("seeking to the tasks' cursors took too long"))
                 return
             except Exception as error:  # noqa: BLE001 - handed to whoever runs the app
+                if self._given_up(still_wanted):
+                    continue
                 job.fail(error)
                 return
 
-    def _still_wanted(self, generation: int) -> Any:
+    def _hold_flow(self) -> None:
+        """Let nothing be fetched: a worker that had no partitions before has its flow on."""
+        self.app.consumer.stop_flow()
+        self.app.flow_control.suspend()
+        self.app.flow_control.clear()
+
+    def _given_up(self, still_wanted: Callable[[], None]) -> bool:
+        """Tell whether opening failed because it was given up for another assignment."""
+        try:
+            still_wanted()
+        except RebalanceAgain:
+            return True
+        return self.should_stop
+
+    def _still_wanted(self, generation: int) -> Callable[[], None]:
         def check() -> None:
             if (
                 self.signal_recovery_start.is_set()

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from config.errors import RocstreamError
+from config.errors import DecisionError, RocstreamError
 from worker.transport.producer import Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from concurrent.futures import Executor
 
-    from worker.events import Record
     from worker.pages import Cursor
     from worker.pipeline import Pipeline
+    from worker.transport.fetch import Run
     from worker.transport.producer import TaskProducer
     from worker.transport.tables import WindowTable
 
@@ -25,6 +25,9 @@ log = structlog.get_logger(__name__)
 
 BUFFERED_MESSAGES: Final = 20_000
 """Updates and rejections that may wait for a transaction; the agent waits when there are more."""
+
+BUFFERED_BYTES: Final = 32 << 20
+"""The same in bytes: a dead letter may have a megabyte, and a transaction has little time."""
 
 DRAIN_SECONDS: Final = 5.0
 """How long a task that leaves may take to commit what it has. What is not committed by then is
@@ -77,12 +80,18 @@ class Task:
         self._hurry = asyncio.Event()
         self._room = asyncio.Event()
         self._idle = asyncio.Event()
+        self._next = 0
         self._loop: asyncio.Task[None] | None = None
 
     @property
     def has_room(self) -> bool:
         """Whether more records may be fetched for this task."""
-        return not self.dead and self.pipeline.buffered < BUFFERED_MESSAGES
+        pipeline = self.pipeline
+        return (
+            not self.dead
+            and pipeline.buffered < BUFFERED_MESSAGES
+            and pipeline.buffered_bytes < BUFFERED_BYTES
+        )
 
     def start(self, *, committed: bool) -> None:
         """Begin to commit; `committed` tells whether the changelog holds the cursor already."""
@@ -91,15 +100,29 @@ class Task:
             self._idle.set()
         else:
             self._wake.set()
+        self._next = self.pipeline.cursor.offset
         self._loop = asyncio.create_task(self._commit_loop(), name=f"task-{self.partition}")
 
-    async def feed(self, records: Sequence[Record]) -> None:
+    async def feed(self, run: Run) -> None:
         """Take a run in, waiting for room in between; stop early when the task leaves.
 
         There is no await between two consistent points: whenever this is suspended, what was
         taken in is in the windows, the buffers and the cursor alike.
+
+        Raises
+        ------
+        DecisionError
+            When the run does not begin where the last one ended: the log was cut under the worker.
         """
-        for _ in self.pipeline.process(records):
+        if run.start != self._next:
+            raise DecisionError(
+                f"partition {self.partition} of the events topic goes on at offset {run.start} and "
+                f"not at {self._next}: records were deleted unread, or the topic was made again "
+                "while the worker ran; start with --accept-gap to go on with empty windows, or move "
+                "the job with `rocstream reset`"
+            )
+        self._next = run.end
+        for _ in self.pipeline.process(run):
             self._idle.clear()
             self._wake.set()
             if not self.has_room:
