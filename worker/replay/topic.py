@@ -91,6 +91,9 @@ class TopicSource:
         self._servers = ", ".join(settings.kafka.bootstrap_servers)
         self._wanted = partitions
         self._client: dict[str, Any] = {
+            # By default it rests for a second whenever it is a little ahead.
+            "fetch.queue.backoff.ms": 5,
+            "fetch.wait.max.ms": 50,
             **librdkafka(settings, "consumer"),
             # librdkafka wants a name; without subscription or commits the group never is.
             "group.id": f"{settings.kafka.group}-replay",
@@ -100,7 +103,6 @@ class TopicSource:
             "isolation.level": "read_committed",
             "auto.offset.reset": "error",
             "check.crcs": True,
-            "fetch.wait.max.ms": 50,
             "logger": logging.getLogger(LIBRDKAFKA),
         }
         self._parts: list[Part] = []

@@ -118,8 +118,8 @@ class Task:
             raise DecisionError(
                 f"partition {self.partition} of the events topic goes on at offset {run.start} and "
                 f"not at {self._next}: records were deleted unread, or the topic was made again "
-                "while the worker ran; start with --accept-gap to go on with empty windows, or move "
-                "the job with `rocstream reset`"
+                "while the worker ran; start with --accept-gap to go on with empty windows, or "
+                "move the job with `rocstream reset`"
             )
         self._next = run.end
         for _ in self.pipeline.process(run):
