@@ -192,3 +192,18 @@ def test_times_of_parquet_come_in_its_own_units(tmp_path: Path) -> None:
         (batch,) = run.batches(0)
         assert batch.watermark // 1_000 == 1_764_460_000 + (unit == "s")
         assert type(batch.keys["a"].times[0]) is int
+
+
+def test_a_long_parquet_file_takes_no_more_memory_than_a_short_one(tmp_path: Path) -> None:
+    np, pa = pytest.importorskip("numpy"), pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    rng = np.random.default_rng(1)
+    rows = 2_000_000
+    table = pa.table({"key": ["k"] * rows, "score": rng.normal(size=rows), "label": [0] * rows})
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=50_000)
+    del table
+    before = pa.total_allocated_bytes()
+    event = EventSettings(key=("key",))
+    read = parquet.Table(str(tmp_path / "x.parquet"), [event], None, 0)
+    most = max(pa.total_allocated_bytes() for _ in read.runs())
+    assert most - before < 8_000_000

@@ -66,7 +66,9 @@ class Table:
         arrow = needed("pyarrow", f"to read {path}")
         self._errors: tuple[type[BaseException], ...] = (arrow.ArrowException, OSError)
         try:
-            self._file = needed("pyarrow.parquet", f"to read {path}").ParquetFile(path)
+            self._file = needed("pyarrow.parquet", f"to read {path}").ParquetFile(
+                path, pre_buffer=False
+            )
         except self._errors as error:
             raise RocstreamError(
                 f"{path} is cut short, or no Parquet file: {_brief(error)}"
@@ -85,7 +87,12 @@ class Table:
         """
         tops = {path[0] for columns in self.columns for path in columns.values()}
         offset = 0
-        batches = self._file.iter_batches(RUN_ROWS, columns=sorted(tops))
+        # A reader keeps what it has unpacked: so each group of rows gets a new one.
+        batches = (
+            batch
+            for group in range(self._file.num_row_groups)
+            for batch in self._file.iter_batches(RUN_ROWS, row_groups=[group], columns=sorted(tops))
+        )
         while True:
             try:
                 batch = next(batches, None)
