@@ -17,7 +17,7 @@ from config.errors import SettingsError
 from worker.cli.commands import run as rocstream
 from worker.replay.alerts import Watchman, rule
 from worker.replay.backtest import Backtest, Options
-from worker.replay.series import POINTS, Point, Series
+from worker.replay.series import POINTS, Point, Recorder, Series
 from worker.replay.sweep import variants
 
 if TYPE_CHECKING:
@@ -146,6 +146,26 @@ def test_a_series_keeps_its_ends_and_no_more_points_than_it_may(count: int) -> N
         assert series.mean("auc") == count // 2 / count
     else:
         assert math.isnan(series.noise("auc"))
+
+
+def test_many_keys_share_the_points_that_are_kept(
+    settings_of: Callable[..., config.Settings],
+) -> None:
+    (monitor,) = settings_of(MONITOR).monitors
+    recorder = Recorder(held=100)
+    for at in range(40):
+        for key in range(30):
+            values: dict[str, float | None] = {"auc": at / 40}
+            recorder.take(monitor, str(key), [Point(at, 0, at, "t", 1, 1, 0, True, values)])  # noqa: FBT003
+    series = recorder.of("m")
+    assert sum(len(one.points) for one in series) <= 120
+    assert all(one.points[0].offset == 0 for one in series)
+    assert all(one.thinned()[-1].offset == 39 for one in series)
+    assert {one.count for one in series} == {40}
+    nothing = Recorder(held=0)
+    nothing.take(monitor, "k", [Point(1, 0, 1, "t", 1, 1, 0, True, {"auc": 0.5})])  # noqa: FBT003
+    assert nothing.of("m")[0].points == []
+    assert nothing.of("m")[0].mean("auc") == 0.5
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from worker.replay.alerts import Watchman, rule
 from worker.replay.files import Fields, event_of, timestamp_of
 from worker.replay.filesource import FileSource
 from worker.replay.player import Player
-from worker.replay.series import BASE, INTERVAL, Recorder
+from worker.replay.series import BASE, HELD, INTERVAL, Recorder
 from worker.replay.session import Session
 from worker.replay.sinks import STDOUT, TOPIC, Rejected, sink
 from worker.replay.span import Bound, bound, span
@@ -104,6 +104,7 @@ class Backtest:
                         for monitor in variant.settings.monitors
                     },
                     change=self.change,
+                    held=max(HELD // len(self.variants), 1) if self.pictures else 0,
                 )
                 for number, variant in enumerate(self.variants)
             ]

@@ -13,7 +13,7 @@ from config.errors import RocstreamError, SettingsError
 from config.paths import parse, render
 from worker.messages import Message
 from worker.replay.pairs import Difference, Pair, PairWindow
-from worker.replay.series import POINTS
+from worker.replay.series import HELD, POINTS
 from worker.replay.summary import figure
 
 if TYPE_CHECKING:
@@ -52,13 +52,17 @@ class Compared:
         if self.count % self._stride == 0:
             self.points.append(one)
             if len(self.points) >= 2 * POINTS:
-                del self.points[1::2]
-                self._stride *= 2
+                self.thin()
         self.count += 1
         self.last = one
         if one.low is not None and one.high is not None:
             self.better += one.low > 0
             self.worse += one.high < 0
+
+    def thin(self) -> None:
+        """Drop every other point from now on, and of those that are there."""
+        del self.points[1::2]
+        self._stride *= 2
 
 
 class Comparison:
@@ -113,6 +117,7 @@ class Comparison:
         self._waiting: tuple[dict[Any, Event], dict[Any, Event]] = ({}, {})
         self._ordinals = [0, 0]
         self._rows: list[Message] = []
+        self._held, self._most = 0, HELD
         self.wants: Callable[[str], bool] = bool
 
     def others(self, log: Log, run: Run, published: bool) -> None:  # noqa: FBT001 - as the player calls it
@@ -152,7 +157,15 @@ class Comparison:
         series = self.series.get(place)
         if series is None:
             series = self.series[place] = Compared()
+        before = len(series.points)
         series.take(one)
+        self._held += len(series.points) - before
+        if self._held > self._most:
+            for other in self.series.values():
+                other.thin()
+            self._held = sum(len(other.points) for other in self.series.values())
+            # Each key keeps one: with very many keys the bound must give way.
+            self._most = max(self._most, 2 * self._held)
         self._rows.append(Message(place[1].encode(), orjson.dumps(self._row(place, one))))
 
     def _row(self, place: tuple[str, str], one: Difference) -> dict[str, Any]:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 POINTS: Final = 800
 """Most points of a series that are kept; beyond twice as many every other one is dropped."""
 
+HELD: Final = 200_000
+"""Points of all series together; beyond it every other one of each is dropped."""
+
 BASE: Final = ("auc", "h")
 INTERVAL: Final = ("auc_low", "auc_high")
 
@@ -51,20 +54,24 @@ class Series:
         self._tail: Point | None = None
         self._sums: dict[str, _Sums] = {}
 
-    def take(self, points: Sequence[Point]) -> None:
-        """Take in points in order."""
+    def take(self, points: Sequence[Point], *, keep: bool = True) -> None:
+        """Take in points in order; `keep` says whether they will be drawn."""
         for point in points:
-            if self.count % self.stride == 0:
+            if keep and self.count % self.stride == 0:
                 self.points.append(point)
                 if len(self.points) >= 2 * POINTS:
-                    del self.points[1::2]
-                    self.stride *= 2
+                    self.thin()
             self.count += 1
             if point.full:
                 for name, value in point.values.items():
                     if value is not None:
                         self._sums.setdefault(name, _Sums()).take(value)
         self._tail = points[-1] if points else self._tail
+
+    def thin(self) -> None:
+        """Drop every other point from now on, and of those that are there."""
+        del self.points[1::2]
+        self.stride *= 2
 
     def thinned(self) -> list[Point]:
         """Return the points that were kept, the last one always among them."""
@@ -114,6 +121,8 @@ class Recorder:
         Rules, by monitor, that are followed.
     change
         Where something changed, as a person says: lags are counted from there.
+    held
+        Points that are kept at most, of all keys; 0 when nothing will be drawn.
     """
 
     def __init__(
@@ -121,12 +130,15 @@ class Recorder:
         extra: Sequence[str] = (),
         watchmen: dict[str, list[Watchman]] | None = None,
         change: Bound | None = None,
+        held: int = HELD,
     ) -> None:
         self.extra = tuple(extra)
         self.watchmen = watchmen or {}
         self.series: dict[tuple[str, str], Series] = {}
         self._change = change
         self._changed: dict[tuple[str, str], int] = {}
+        self._most = held
+        self._held = 0
 
     def tape(self, settings: Settings, log: Log) -> Tape:
         """Return a tape whose windows are recorded."""
@@ -144,7 +156,15 @@ class Recorder:
         series = self.series.get(place)
         if series is None:
             series = self.series[place] = Series(key)
-        series.take(points)
+        before = len(series.points)
+        series.take(points, keep=self._most > 0)
+        self._held += len(series.points) - before
+        if self._held > self._most:
+            for one in self.series.values():
+                one.thin()
+            self._held = sum(len(one.points) for one in self.series.values())
+            # Each key keeps one: with very many keys the bound must give way.
+            self._most = max(self._most, 2 * self._held)
         for watchman in self.watchmen.get(monitor.name, ()):
             watchman.take(key, points, self._behind(place, points, monitor.window.slide))
 
