@@ -248,6 +248,7 @@ def test_without_a_broker_each_command_says_so_in_one_sentence(away: Job) -> Non
     assert waited.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_tail_waits_for_a_broker_says_when_it_goes_and_reads_on(
     own_kafka: Any, tmp_path: Path
 ) -> None:

@@ -47,7 +47,7 @@ def test_a_missing_topic_ends_the_worker_with_the_cure(kafka: Any, tmp_path: Pat
         assert "Traceback" not in worker.text()
 
 
-@pytest.mark.parametrize("how", ["stop", "kill"])
+@pytest.mark.parametrize("how", [pytest.param("stop", marks=pytest.mark.slow), "kill"])
 def test_a_broker_that_goes_and_comes_is_waited_out(
     own_kafka: Any, tmp_path: Path, how: str
 ) -> None:
@@ -80,6 +80,7 @@ def test_a_worker_whose_broker_is_gone_can_be_stopped(own_kafka: Any, tmp_path: 
         assert worker.exit_code(40) == 0, worker.text()[-3000:]
 
 
+@pytest.mark.slow
 def test_an_outage_longer_than_a_transaction_is_waited_out(own_kafka: Any, tmp_path: Path) -> None:
     """The coordinator gives up the open transaction: the task is opened anew."""
     job = Job(own_kafka.bootstrap_servers, tmp_path, MONITOR, 1)

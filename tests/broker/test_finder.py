@@ -79,6 +79,7 @@ def test_a_topic_nobody_created_stays_missing(kafka: brokers.Broker) -> None:
     assert "never-created" not in admin.list_topics(timeout=10).topics
 
 
+@pytest.mark.slow
 def test_data_and_address_survive_a_power_cut(own_kafka: brokers.Broker) -> None:
     servers = own_kafka.bootstrap_servers
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
@@ -95,7 +96,14 @@ def test_data_and_address_survive_a_power_cut(own_kafka: brokers.Broker) -> None
     assert read(servers, "kept", 2) == [b"before", b"after"]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        signal.SIGKILL,
+    ],
+)
 def test_nothing_is_left_however_the_owner_dies(how: signal.Signals) -> None:
     environment = {k: v for k, v in os.environ.items() if k != "KAFKA_BOOTSTRAP_SERVERS"}
     owner = subprocess.Popen(

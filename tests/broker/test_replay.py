@@ -192,6 +192,7 @@ def test_a_replay_into_a_topic_is_keyed_and_placed_as_the_live_updates_are(
     }
 
 
+@pytest.mark.slow
 def test_a_broker_that_goes_away_is_waited_for(own_kafka: Any, tmp_path: Path) -> None:
     # Little is fetched ahead, so that most of the log is still to come when the broker dies.
     client = (

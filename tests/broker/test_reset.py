@@ -198,6 +198,7 @@ def test_a_job_sent_to_the_earliest_publishes_the_same_updates_again(
     assert all(update["note"] is None for update in again)
 
 
+@pytest.mark.slow
 def test_each_place_to_move_to(new_job: Callable[..., Job]) -> None:
     job = new_job(partitions=1)
     began = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=2)
@@ -277,6 +278,7 @@ def test_it_is_refused_while_a_worker_runs(new_job: Callable[..., Job]) -> None:
         assert worker.text().count('"tasks opened"') == 1
 
 
+@pytest.mark.slow
 def test_a_frozen_worker_that_wakes_goes_on_from_where_the_job_was_sent(
     new_job: Callable[..., Job],
 ) -> None:
@@ -300,6 +302,7 @@ def test_a_frozen_worker_that_wakes_goes_on_from_where_the_job_was_sent(
         assert zombie.process.poll() is None, zombie.text()[-3000:]
 
 
+@pytest.mark.slow
 def test_a_worker_that_starts_in_the_middle_doubles_nothing(new_job: Callable[..., Job]) -> None:
     job = new_job(partitions=2)
     events = tied_events(6_000, keys=8, seed=43)
