@@ -208,6 +208,9 @@ def test_a_truncated_parquet_or_gzip_file(replay: Callable[..., Result], tmp_pat
     result = replay(tmp_path / "x.jsonl.gz", "-o", tmp_path / "u.jsonl")
     assert result.code == 1
     assert "x.jsonl.gz is cut short, or no gzip file" in result.errors
+    result = replay(tmp_path / "x.jsonl.gz", "--to", "1000", "-o", tmp_path / "u.jsonl")
+    assert result.code == 0, "what lies behind --to is not read"
+    assert result.out.endswith(f"500 updates in {tmp_path / 'u.jsonl'}\n")
 
 
 def test_a_range_with_nothing_in_it_is_no_events(

@@ -55,6 +55,11 @@ class FileSource:
         self._position: Callable[[], int] = int
 
     @property
+    def several(self) -> bool:
+        """Whether there is more than one file."""
+        return len(self.members) > 1
+
+    @property
     def total(self) -> int | None:
         """Bytes of all files; None with standard input among them."""
         if any(member.path == STDIN for member in self.members):

@@ -131,7 +131,9 @@ class Player:
         self.source = source
         self.tally = Tally()
         self.tapes: list[Tape] = []
-        self._trimmer = None if span is None or span == Span() else Trimmer(span)
+        self._trimmer = None
+        if span is not None and span != Span():
+            self._trimmer = Trimmer(span, several=source.several)
         self.chooser = Chooser(keys)
         self._makers = list(tapes) or [Tape] * len(self.settings)
         self._readings = [self.settings[0].event, *extra]

@@ -103,6 +103,10 @@ class Source(Protocol):
     """Sentences that the person should read at the end."""
 
     @property
+    def several(self) -> bool:
+        """Whether there may be more than one log."""
+
+    @property
     def total(self) -> int | None:
         """How much there is to read, in the unit of `position`; None when nobody knows."""
 

@@ -151,18 +151,21 @@ class Trimmer:
     ----------
     span
         Offsets count within each file; times are those of the events.
+    several
+        Whether there is more than one file, so that an offset at which one ends is not the end.
     """
 
-    def __init__(self, span: Span) -> None:
-        self._span = span
+    def __init__(self, span: Span, *, several: bool) -> None:
+        self._span, self._several = span, several
         self._begun = span.start.kind == "earliest"
         self.ended = False
 
     def trim(self, run: Run) -> tuple[Run, int]:
         """Return what is left of a run, and the offset from which on updates are published."""
         start, stop = self._span.start, self._span.stop
-        if stop.kind == "offset" and run.last > stop.value:
+        if stop.kind == "offset" and run.last >= stop.value:
             run = run.cut(run.first, stop.value)
+            self.ended = not self._several
         elif stop.kind == "time" and (at := first_at(list(run.batches(0)), stop.value)) is not None:
             run = run.cut(run.first, at)
             self.ended = True

@@ -109,6 +109,11 @@ class TopicSource:
         self._read = 0
 
     @property
+    def several(self) -> bool:
+        """Whether more than one partition may be read."""
+        return self._wanted is None or len(self._wanted) > 1
+
+    @property
     def total(self) -> int | None:
         """Offsets to read; None before the first is read."""
         return sum(part.stop - part.first for part in self._parts) if self._parts else None
