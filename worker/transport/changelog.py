@@ -32,10 +32,6 @@ class RestoreError(RocstreamError):
     """The changelog could not be read to its end."""
 
 
-class Cancelled(Exception):  # noqa: N818 - a signal, not a failure
-    """The read is not wanted any more: the assignment has changed."""
-
-
 class Extent(NamedTuple):
     """Offsets that a partition holds: the first there is, and the one after the last."""
 
@@ -86,9 +82,7 @@ class Reader:
         Raises
         ------
         RestoreError
-            When the end is not reached in time.
-        Cancelled
-            Once `cancelled` is set.
+            When the end is not reached in time, or once `cancelled` is set.
         """
         numbers = sorted(partitions)
         consumer = Consumer(self._settings)
@@ -110,7 +104,7 @@ class Reader:
         deadline = time.monotonic() + STALL_SECONDS
         while True:
             if cancelled.is_set():
-                raise Cancelled
+                raise RestoreError("reading the state was given up")
             try:
                 found = consumer.get_watermark_offsets(
                     TopicPartition(topic, partition), timeout=5.0, cached=False
@@ -164,7 +158,7 @@ def _drain(consumer: Consumer, read: _Read, cancelled: Event) -> None:
     began = reported = progress = time.monotonic()
     while read.wanted:
         if cancelled.is_set():
-            raise Cancelled
+            raise RestoreError("reading the state was given up")
         messages = consumer.consume(5000, 0.05)
         now = time.monotonic()
         for message in messages:

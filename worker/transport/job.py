@@ -20,7 +20,7 @@ import structlog
 from config.errors import DecisionError, RocstreamError
 from config.kafka import librdkafka
 from worker.pipeline import Pipeline
-from worker.transport.changelog import Cancelled, Extent, Reader, Restored, RestoreError
+from worker.transport.changelog import Extent, Reader, Restored
 from worker.transport.offsets import GroupOffset, refuse_moved_by_hand
 from worker.transport.producer import TaskProducer, Topics, WriteError
 from worker.transport.task import Task
@@ -302,12 +302,9 @@ class Job:
 
     def _read(self, partitions: list[int], cancelled: Event) -> Restored:
         reader = Reader(librdkafka(self.settings, "consumer"), self.settings.kafka.group)
-        try:
-            return reader.read(
-                self.layout.changelog, self.settings.topics.events, partitions, cancelled
-            )
-        except Cancelled as error:
-            raise RestoreError("reading the state was given up") from error
+        return reader.read(
+            self.layout.changelog, self.settings.topics.events, partitions, cancelled
+        )
 
     async def _group_offsets(self, partitions: list[int]) -> dict[int, GroupOffset]:
         if self._app is None:
