@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import assume, given, settings
@@ -193,6 +194,59 @@ def test_going_on_at_offset_and_index_is_like_never_having_stopped(
             index = batch.index
 
     assert outcome(list(resumed())) == outcome(list(parser.batches(records)))
+
+
+@given(streams(), configurations, st.integers(1, 4), st.data())
+@settings(max_examples=200, deadline=None)
+def test_batches_end_at_the_same_ticks_however_they_are_cut(
+    records: list[Record], event: EventSettings, period: int, data: st.DataObject
+) -> None:
+    """A tick at every multiple of a period that the watermark has not reached."""
+    parser = Parser(event)
+
+    def ends(*, cut: bool) -> tuple[list[tuple[int, int, int]], list[Batch]]:
+        watermark, found, batches = -1, [], []
+        rest, index, limit = records, 0, 4096
+
+        def tick() -> int:
+            return (watermark // period + 1) * period
+
+        while rest:
+            if cut:
+                limit = data.draw(st.integers(1, 9))
+            calls = data.draw(st.integers(1, 3)) if cut else 4096
+            for batch in islice(
+                parser.batches(rest, index, limit, watermark=watermark, tick=tick), calls
+            ):
+                batches.append(batch)
+                if batch.watermark >= tick():
+                    found.append((batch.offset, batch.index, batch.watermark))
+                watermark = max(watermark, batch.watermark)
+                rest = [record for record in rest if record.offset >= batch.offset]
+                index = batch.index
+        return found, batches
+
+    whole, batches = ends(cut=False)
+    pieces, cut_batches = ends(cut=True)
+    assert pieces == whole
+    assert outcome(cut_batches) == outcome(batches) == outcome(list(parser.batches(records)))
+    assert whole or not rows(batches)
+
+
+def test_a_batch_ends_right_behind_what_reaches_the_tick() -> None:
+    values = [
+        b'{"score": 1, "label": 1}',
+        b'{"score": [1, 2, 3, 4], "label": [0, 1, 0, null], "time": [1, 5, 2, 9]}',
+        b'{"heartbeat": true, "time": 7}',
+        b'{"score": 1, "label": 1, "time": 7}',
+    ]
+    records = [Record(at, b"k", value, NOW) for at, value in enumerate(values)]
+    parser = Parser(EventSettings(time=("time",)))
+    ticks = iter([5, 7, None])
+    batches = list(parser.batches(records, tick=lambda: next(ticks)))
+    assert [(b.offset, b.index, b.watermark) for b in batches] == [(1, 2, 5), (3, 0, 7), (4, 0, 7)]
+    (batch,) = parser.batches(records, watermark=7, tick=lambda: 7)
+    assert batch.offset == len(records)
 
 
 @given(streams(), configurations)

@@ -9,13 +9,17 @@ from worker.events.batch import Batch
 from worker.events.fields import Fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from config import EventSettings
     from worker.events.batch import KeyedEvents
 
 REJECTED_BYTES = 4 << 20
 """A batch ends early once its rejections hold that many bytes of keys and values."""
+
+
+NEVER = (1 << 63) - 1
+"""A tick that no watermark reaches."""
 
 
 class Record(Protocol):
@@ -39,12 +43,25 @@ class Record(Protocol):
 
 
 class Filling:
-    """A batch being filled: what is left of its room, and how far the records were taken."""
+    """A batch being filled: what is left of its room, and how far the records were taken.
 
-    __slots__ = ("batch", "limit", "next_offset", "open_keys", "records", "refused_bytes", "room")
+    It ends behind the event or heartbeat whose time is `tick` (ms) or later, too.
+    """
 
-    def __init__(self, limit: int) -> None:
+    __slots__ = (
+        "batch",
+        "limit",
+        "next_offset",
+        "open_keys",
+        "records",
+        "refused_bytes",
+        "room",
+        "tick",
+    )
+
+    def __init__(self, limit: int, tick: int) -> None:
         self.limit = self.room = limit
+        self.tick = tick
         self.batch = Batch()
         self.open_keys: dict[bytes | str, KeyedEvents] = {}
         self.records = 0
@@ -54,7 +71,11 @@ class Filling:
     @property
     def full(self) -> bool:
         """Whether the batch must end here."""
-        return self.room == 0 or self.refused_bytes > REJECTED_BYTES
+        return (
+            self.room == 0
+            or self.batch.watermark >= self.tick
+            or self.refused_bytes > REJECTED_BYTES
+        )
 
     def finish(self, offset: int, index: int = 0) -> Batch:
         """End the batch, to go on at element `index` of the record at `offset`."""
@@ -81,12 +102,18 @@ class Parser:
         self._layout = plain.layout(self._fields)
 
     def batches(
-        self, records: Iterable[Record], index: int = 0, limit: int = 4096
+        self,
+        records: Iterable[Record],
+        index: int = 0,
+        limit: int = 4096,
+        *,
+        watermark: int = -1,
+        tick: Callable[[], int | None] | None = None,
     ) -> Iterator[Batch]:
         """Take records apart, lazily; no record raises, whatever it holds.
 
         However the records are cut, by calls or by `limit`, the same events, rejections and
-        counts come out in the same order.
+        counts come out in the same order, and batches end at the same ticks.
 
         Parameters
         ----------
@@ -96,6 +123,12 @@ class Parser:
             Elements of the first record that were taken before.
         limit
             Most events in a batch, at least 1.
+        watermark
+            The largest event time (ms) of what was taken before these records.
+        tick
+            Asked before each batch for the event time (ms) to stop at: a batch ends right behind
+            the event or heartbeat that moves the watermark from below to there or beyond. None,
+            or a time that the watermark has reached already, stops nowhere.
 
         Yields
         ------
@@ -110,7 +143,7 @@ class Parser:
         if limit < 1:
             raise ValueError(f"limit is {limit}; a batch must have room for an event")
         stream = iter(records)
-        filling = Filling(limit)
+        filling = Filling(limit, _stop(tick, watermark))
         while True:
             if self._layout is None or index:
                 record = next(stream, None)
@@ -120,22 +153,24 @@ class Parser:
                 rest = reading.read(record, self._fields)
                 index = self._pour(rest, filling, record, index)
                 while index >= 0:
+                    watermark = max(watermark, filling.batch.watermark)
                     yield filling.finish(record.offset, index)
-                    filling = Filling(limit)
+                    filling = Filling(limit, _stop(tick, watermark))
                     index = self._pour(rest, filling, record, index)
                 index = 0
             elif not filling.full:
                 break
             if filling.full:
+                watermark = max(watermark, filling.batch.watermark)
                 yield filling.finish(filling.next_offset)
-                filling = Filling(limit)
+                filling = Filling(limit, _stop(tick, watermark))
         if filling.records:
             yield filling.finish(filling.next_offset)
 
     @staticmethod
     def _pour(rest: reading.Reading, filling: Filling, record: Record, index: int) -> int:
         """Pour what fits; give the element to go on at, or -1 when the record is done."""
-        taken, index = rest.pour(filling.batch, record.offset, index, filling.room)
+        taken, index = rest.pour(filling.batch, record.offset, index, filling.room, filling.tick)
         filling.room -= taken
         if index < 0:
             filling.records += 1
@@ -143,3 +178,9 @@ class Parser:
             if rest.rejection is not None:
                 filling.refused_bytes += len(record.key or b"") + len(record.value or b"")
         return index
+
+
+def _stop(tick: Callable[[], int | None] | None, watermark: int) -> int:
+    """Tell the event time at which the next batch ends."""
+    time = None if tick is None else tick()
+    return NEVER if time is None or time <= watermark else time

@@ -62,7 +62,7 @@ def take(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per field would dou
     factor, divisor, scaled = fields.factor, fields.divisor, fields.factor != fields.divisor
     max_ahead, time_max = fields.max_ahead, TIME_MAX
     loads, heartbeat, limit = orjson.loads, HEARTBEAT, VALUE_LIMIT
-    open_keys = filling.open_keys
+    open_keys, tick = filling.open_keys, filling.tick
     room, watermark, unlabelled = filling.room, filling.batch.watermark, 0
     offset = filling.next_offset - 1
     odd = None
@@ -119,9 +119,12 @@ def take(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per field would dou
         events.times.append(time)
         events.offsets.append(offset)
         events.indexes.append(0)
-        if time > watermark:  # noqa: PLR1730 - max() takes three times as long
-            watermark = time
         room -= 1
+        if time > watermark:
+            watermark = time
+            if time >= tick:
+                odd = None
+                break
         if not room:
             odd = None
             break

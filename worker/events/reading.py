@@ -53,8 +53,10 @@ class Reading:
     heartbeat: int = -1
     rejection: Rejection | None = None
 
-    def pour(self, batch: Batch, offset: int, start: int, room: int) -> tuple[int, int]:
+    def pour(self, batch: Batch, offset: int, start: int, room: int, tick: int) -> tuple[int, int]:
         """Add at most `room` events from element `start` on to a batch.
+
+        None is added behind one whose time is `tick` (ms) or later.
 
         Returns
         -------
@@ -65,6 +67,8 @@ class Reading:
         """
         first = bisect_left(self.indexes, start)
         last = min(first + room, len(self.indexes))
+        if last > first and max(self.times[first:last]) >= tick:
+            last = next(at for at in range(first, last) if self.times[at] >= tick) + 1
         done = last == len(self.indexes)
         if last > first:
             part = slice(first, last)
