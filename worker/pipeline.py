@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from engine import Columns, CountWindow
 from worker import pages, rejected
 from worker.events import Parser
 from worker.pages import PAGE_EVENTS, Cursor, MonitorState, Page, StateError
-from worker.updates import Slide, Writer
+from worker.updates import Slides, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -78,6 +78,33 @@ class _Kept:
         self.written = window.seen
 
 
+class _Published:
+    """The updates of a batch, and where the events stand that made the windows slide."""
+
+    __slots__ = ("_indexes", "_messages", "_offsets")
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._offsets: list[int] = []
+        self._indexes: list[int] = []
+
+    def add(self, messages: list[Message], slides: Slides) -> None:
+        """Add updates of one monitor and key; monitors come in their order."""
+        self._messages += messages
+        self._offsets += slides.offsets
+        self._indexes += slides.indexes
+
+    def ordered(self) -> list[Message]:
+        """Return the updates by offset, index and monitor; O(n log n)."""
+        # Sorts that keep equals in order: the monitors' updates of one event are in theirs already.
+        if any(self._indexes):
+            order = np.lexsort((self._indexes, self._offsets))
+        else:
+            order = np.argsort(self._offsets, kind="stable")
+        messages = self._messages
+        return [messages[at] for at in order.tolist()]
+
+
 class _Watch:
     """One monitor at work: its windows by key, and which of them have changed."""
 
@@ -89,8 +116,8 @@ class _Watch:
         self.events = 0
         self.updates = 0
 
-    def push(self, key: str, events: KeyedEvents, *, gap: bool) -> list[tuple[Slide, Message]]:
-        """Push a key's events in order; return each slide with its update."""
+    def push(self, key: str, events: KeyedEvents, out: _Published, *, gap: bool) -> None:
+        """Push a key's events in order; publish an update for each slide."""
         kept = self.windows.get(key)
         if kept is None:
             window = CountWindow(self.monitor.window.size)
@@ -111,18 +138,15 @@ class _Watch:
             beta=float(self.monitor.h.beta),
         )
         self.events += len(events.scores)
-        slides = [
-            Slide(
-                (seen + at + 1) // every, events.times[at], events.offsets[at], events.indexes[at]
-            )
-            for at in range(every - seen % every - 1, len(events.scores), every)
-        ]
-        self.updates += len(slides)
-        return list(
-            zip(slides, self.writer.write(key, slides, readings, gap=gap), strict=True)
-            if slides
-            else ()
-        )
+        first = every - seen % every - 1
+        if first >= len(events.scores):
+            return
+        at = slice(first, None, every)
+        columns = (events.times[at], events.offsets[at], events.indexes[at])
+        slides = Slides((seen + first + 1) // every, *map(_plain, columns))
+        messages = self.writer.write(key, slides, readings, gap=gap)
+        self.updates += len(messages)
+        out.add(messages, slides)
 
     def state(self) -> MonitorState:
         """Return what the cursor keeps of this monitor."""
@@ -280,20 +304,18 @@ class Pipeline:
 
     def _apply(self, batch: Batch) -> None:
         gap = self._cursor.gap
-        updates = [
-            (slide.offset, slide.element, number, message)
-            for number, watch in enumerate(self._watches)
-            for key, events in batch.keys.items()
-            for slide, message in watch.push(key, events, gap=gap)
-        ]
-        updates.sort(key=lambda update: update[:3])
+        published = _Published()
+        for watch in self._watches:
+            for key, events in batch.keys.items():
+                watch.push(key, events, published, gap=gap)
+        updates = published.ordered()
         rejections = [
             rejected.message(rejection, self._cursor.topic, self._partition, self._rejection_bytes)
             for rejection in batch.rejections
         ]
-        self._bytes += sum(len(update[3].value or b"") for update in updates)
+        self._bytes += sum([len(update.value or b"") for update in updates])
         self._bytes += sum(len(m.key or b"") + len(m.value or b"") for m in rejections)
-        self._updates.extend(update[3] for update in updates)
+        self._updates.extend(updates)
         self._rejections.extend(rejections)
         self._counts.update(batch.counts)
         self._cursor = replace(
@@ -309,6 +331,13 @@ class Pipeline:
                 self._dropped[pages.page_key(kept.prefix, page)] = None
         watch.windows.clear()
         watch.dirty.clear()
+
+
+def _plain(column: Any) -> list[int]:
+    """Return a column as a list; readers that take whole arrays in bring arrays."""
+    if isinstance(column, np.ndarray):
+        column = column.tolist()
+    return list(column)
 
 
 def _fits(watch: _Watch, cursor: Cursor) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import orjson
@@ -12,7 +13,9 @@ from config import METRICS
 from worker.messages import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
 
     from config import Monitor
     from engine import Readings
@@ -20,6 +23,12 @@ if TYPE_CHECKING:
 VERSION: Final = 1
 
 CLOSED: Final = ConfigDict(extra="forbid")
+
+_PLACE: Final = "\x00"
+"""Stands in a text for what is filled in; no name holds it."""
+
+_WHOLE: Final = 2.0**63
+"""JSON's integers end here; a weight beyond stays a float."""
 
 
 @with_config(CLOSED)
@@ -62,17 +71,30 @@ class Update(TypedDict):
     source: SourceInfo
 
 
-class Slide(NamedTuple):
-    """Where a window slid: number of the slide, and time (ms), offset, index of its event."""
+class Slides(NamedTuple):
+    """Where a window slid: columns with an entry per slide, of the events that made it slide.
 
-    seq: int
-    time: int
-    offset: int
-    element: int
+    Attributes
+    ----------
+    first
+        Number of the first slide; the others follow. None when nobody has counted them.
+    times
+        In ms since the epoch.
+    offsets, indexes
+        The record of each event, and its element there.
+    """
+
+    first: int | None
+    times: list[int]
+    offsets: list[int]
+    indexes: list[int]
 
 
 class Writer:
     """Writes the updates of one monitor on one partition of the input.
+
+    What the updates of a monitor have in common is one text with places to fill in; the numbers of
+    all slides of a call become JSON together, and what is left for each update is to fill in.
 
     Parameters
     ----------
@@ -101,80 +123,131 @@ class Writer:
                 for reading in ([readings] if isinstance(readings, str) else readings)
             ),
         )
-        self._severity: dict[str, float] = {}
-        if "h" in monitor.metrics:
-            self._severity = {"h_alpha": monitor.h.alpha, "h_beta": monitor.h.beta}
+        self._text = self._template()
 
     def write(
-        self, key: str, slides: Sequence[Slide], readings: Readings, *, gap: bool
-    ) -> Iterator[Message]:
-        """Yield one message per slide; O(metrics) each.
+        self,
+        key: str,
+        slides: Slides,
+        readings: Readings,
+        *,
+        gap: bool = False,
+        note: str | None = None,
+    ) -> list[Message]:
+        """Return one message per slide; O(metrics) each.
 
         Parameters
         ----------
         key
             The metric key.
         slides
-            Where the window slid.
+            Where the window slid, once or more.
         readings
             The engine's arrays for `read`, an entry per slide.
         gap
-            Whether the key's first window began behind a gap in the log.
+            Whether the key's first window began behind a gap in the log; the first update says so.
+        note
+            What all of these updates say instead.
         """
+        events, positives, negatives, start, end, *values = readings
+        columns = (*slides[1:], events, start, end, _counts(positives), _counts(negatives), *values)
+        # JSON has no NaN: the metrics that are not defined become null by themselves.
+        text = orjson.dumps(columns, option=orjson.OPT_SERIALIZE_NUMPY)
+        times, offsets, indexes, held, starts, ends, yes, no, *found = [
+            column.split(b",") for column in text[2:-2].split(b"],[")
+        ]
+        count = len(times)
+        size = b"%d" % self._monitor.window.size
+        notes = [b"null" if note is None else orjson.dumps(note)] * count
+        if gap and slides.first == 1 and note is None:
+            notes[0] = b'"gap"'
+        rows = zip(
+            repeat(orjson.dumps(key), count),
+            _numbers(slides.first, count),
+            times,
+            held,
+            [b"true" if one == size else b"false" for one in held],
+            starts,
+            ends,
+            yes,
+            no,
+            *found,
+            _reasons(found, yes, no) if b"null" in text else repeat(b"null"),
+            notes,
+            offsets,
+            indexes,
+            strict=False,
+        )
+        filled = map(self._text.__mod__, rows)
+        return list(map(Message._make, zip(repeat(key.encode()), filled, repeat(()), strict=False)))
+
+    def _template(self) -> bytes:
+        """Return what the monitor's updates look like, with a place for each thing that differs."""
         window = self._monitor.window
-        raw_key = key.encode()
-        for slide, (events, positives, negatives, start, end, *values) in zip(
-            slides, zip(*(column.tolist() for column in readings), strict=True), strict=True
-        ):
-            # NaN is the only float that differs from itself: JSON has none, null says undefined.
-            found = [None if value != value else value for value in values]  # noqa: PLR0124
-            reason = None
-            if None in found:
-                reason = "undefined" if positives and negatives else "one_class"
-            update: dict[str, Any] = {
-                "version": VERSION,
-                "monitor": self._monitor.name,
-                "key": key,
-                "seq": slide.seq,
-                "time": slide.time,
-                "window": {
-                    "kind": window.kind,
-                    "size": window.size,
-                    "slide": window.slide,
-                    "events": events,
-                    "full": events == window.size,
-                    "start": start,
-                    "end": end,
-                },
-                "positives": _count(positives),
-                "negatives": _count(negatives),
-                **self._metrics(found),
-                **self._severity,
-                "reason": reason,
-                "note": "gap" if gap and slide.seq == 1 else None,
-                "source": {
-                    "topic": self._topic,
-                    "partition": self._partition,
-                    "offset": slide.offset,
-                    "index": slide.element,
-                },
-            }
-            yield Message(raw_key, orjson.dumps(update))
-
-    def _metrics(self, values: list[float | None]) -> dict[str, Any]:
-        """Name the readings; those of one metric at several thresholds become an object."""
-        rest = iter(values)
-        return {
-            name: next(rest)
-            if isinstance(readings, str)
-            else {str(at): next(rest) for at in self._monitor.thresholds}
-            for name, readings in self._readings.items()
+        severity = {"h_alpha": self._monitor.h.alpha, "h_beta": self._monitor.h.beta}
+        update = {
+            "version": VERSION,
+            "monitor": self._monitor.name,
+            "key": _PLACE,
+            "seq": _PLACE,
+            "time": _PLACE,
+            "window": {
+                "kind": window.kind,
+                "size": window.size,
+                "slide": window.slide,
+                "events": _PLACE,
+                "full": _PLACE,
+                "start": _PLACE,
+                "end": _PLACE,
+            },
+            "positives": _PLACE,
+            "negatives": _PLACE,
+            **{
+                name: _PLACE
+                if isinstance(readings, str)
+                else {str(at): _PLACE for at in self._monitor.thresholds}
+                for name, readings in self._readings.items()
+            },
+            **(severity if "h" in self._monitor.metrics else {}),
+            "reason": _PLACE,
+            "note": _PLACE,
+            "source": {
+                "topic": self._topic,
+                "partition": self._partition,
+                "offset": _PLACE,
+                "index": _PLACE,
+            },
         }
+        text = orjson.dumps(update).replace(b"%", b"%%")
+        return text.replace(orjson.dumps(_PLACE), b"%b")
 
 
-def _count(weight: float) -> float:
-    """Return a whole weight as an int: whether a window once held others must not show."""
-    return int(weight) if weight == int(weight) else weight
+def _numbers(first: int | None, count: int) -> Iterable[bytes]:
+    if first is None:
+        return repeat(b"null", count)
+    return map(b"%d".__mod__, range(first, first + count))
+
+
+def _counts(weights: NDArray[Any]) -> NDArray[Any] | list[float]:
+    """Return whole weights as ints: whether a window once held others must not show."""
+    if weights.dtype.kind == "i":
+        return weights
+    return [
+        int(weight) if weight < _WHOLE and weight == int(weight) else weight
+        for weight in weights.tolist()
+    ]
+
+
+def _reasons(
+    found: Sequence[Sequence[bytes]], positives: Sequence[bytes], negatives: Sequence[bytes]
+) -> list[bytes]:
+    """Say of each slide why one of its metrics is null, if one is."""
+    return [
+        b"null" if b"null" not in row else b'"one_class"' if b"0" in classes else b'"undefined"'
+        for row, classes in zip(
+            zip(*found, strict=True), zip(positives, negatives, strict=True), strict=True
+        )
+    ]
 
 
 def schema() -> dict[str, Any]:

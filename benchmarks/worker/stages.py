@@ -26,7 +26,7 @@ from worker import pages
 from worker.app import GC_OBJECTS
 from worker.events import Parser
 from worker.pipeline import BATCH_EVENTS, Pipeline
-from worker.updates import Slide, Writer
+from worker.updates import Slides, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -147,7 +147,7 @@ class Stages:
             read=self._writer.read,
         )
 
-    def _slides(self, pieces: list[Piece]) -> list[list[Slide]]:
+    def _slides(self, pieces: list[Piece]) -> list[Slides]:
         every = self._monitor.window.slide
         seen: dict[str, int] = {}
         found = []
@@ -155,20 +155,24 @@ class Stages:
             before = seen.get(piece.key, 0)
             events = piece.events
             seen[piece.key] = before + len(events.scores)
+            first = every - before % every - 1
+            at = slice(first, None, every)
             found.append(
-                [
-                    Slide((before + at + 1) // every, events.times[at], events.offsets[at], 0)
-                    for at in range(every - before % every - 1, len(events.scores), every)
-                ]
+                Slides(
+                    (before + first + 1) // every,
+                    events.times[at],
+                    events.offsets[at],
+                    events.indexes[at],
+                )
             )
         return found
 
     def _write(
-        self, pieces: list[Piece], slides: list[list[Slide]], readings: list[engine.Readings]
+        self, pieces: list[Piece], slides: list[Slides], readings: list[engine.Readings]
     ) -> None:
         for piece, found, read in zip(pieces, slides, readings, strict=True):
-            if found:
-                list(self._writer.write(piece.key, found, read, gap=False))
+            if len(found.times):
+                self._writer.write(piece.key, found, read)
 
     def _packer(self, pieces: list[Piece]) -> Callable[[], None]:
         """Return the packing of all pages of all transactions, out of windows that hold all."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from worker.replay.alerts import Watchman
     from worker.replay.records import Log
     from worker.replay.span import Bound
-    from worker.updates import Slide
+    from worker.updates import Slides
 
 POINTS: Final = 800
 """Most points of a series that are kept; beyond twice as many every other one is dropped."""
@@ -205,15 +205,21 @@ class _RecordedWriter(Writer):
         self.read = (*self.read, *recorder.names(monitor))
 
     def write(
-        self, key: str, slides: Sequence[Slide], readings: Readings, *, gap: bool
-    ) -> Iterator[Message]:
-        """Yield one message per slide."""
+        self,
+        key: str,
+        slides: Slides,
+        readings: Readings,
+        *,
+        gap: bool = False,
+        note: str | None = None,
+    ) -> list[Message]:
+        """Return one message per slide."""
         if self._tape.published:
             self._recorder.take(self._monitor, key, self._points(slides, readings))
         own = Readings(readings.names[: self._own], tuple(readings)[: self._own])
-        return super().write(key, slides, own, gap=gap)
+        return super().write(key, slides, own, gap=gap, note=note)
 
-    def _points(self, slides: Sequence[Slide], readings: Readings) -> list[Point]:
+    def _points(self, slides: Slides, readings: Readings) -> list[Point]:
         columns = {
             name: readings[name].tolist()
             for name in readings.names
@@ -222,11 +228,12 @@ class _RecordedWriter(Writer):
         events, positives = columns.pop("events"), columns.pop("positives")
         negatives = columns.pop("negatives")
         size = self._monitor.window.size
+        first = slides.first or 0
         return [
             Point(
-                slide.seq,
-                slide.time,
-                slide.offset,
+                first + at,
+                slides.times[at],
+                slides.offsets[at],
                 self._topic,
                 events[at],
                 positives[at],
@@ -234,7 +241,7 @@ class _RecordedWriter(Writer):
                 events[at] == size,
                 {name: _defined(column[at]) for name, column in columns.items()},
             )
-            for at, slide in enumerate(slides)
+            for at in range(len(slides.times))
         ]
 
 

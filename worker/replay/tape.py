@@ -9,25 +9,30 @@ from worker.pipeline import Pipeline
 from worker.updates import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from config import Monitor, Settings
     from engine import Columns, Readings
     from worker.events import Batch
     from worker.messages import Message
     from worker.replay.records import Log
-    from worker.updates import Slide
+    from worker.updates import Slides
 
 
 class UncountedWriter(Writer):
     """Writes updates of windows that began in the middle: nobody knows the number of a slide."""
 
     def write(
-        self, key: str, slides: Sequence[Slide], readings: Readings, *, gap: bool
-    ) -> Iterator[Message]:
-        """Yield one message per slide, `seq` null."""
-        unnumbered = [slide._replace(seq=None) for slide in slides]  # type: ignore[arg-type]
-        return super().write(key, unnumbered, readings, gap=gap)
+        self,
+        key: str,
+        slides: Slides,
+        readings: Readings,
+        *,
+        gap: bool = False,
+        note: str | None = None,
+    ) -> list[Message]:
+        """Return one message per slide, `seq` null."""
+        return super().write(key, slides._replace(first=None), readings, gap=gap, note=note)
 
 
 class Tape(Pipeline):
