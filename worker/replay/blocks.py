@@ -21,7 +21,7 @@ from worker.events.fields import TIME_MAX, Fields
 from worker.events.plain import NUMBERS, layout
 from worker.events.reading import HEARTBEAT
 from worker.events.reasons import RefusedError
-from worker.replay.grouping import Columns, batch_of
+from worker.replay.grouping import Columns, Stretch
 from worker.replay.records import Record
 
 if TYPE_CHECKING:
@@ -96,6 +96,11 @@ class Reader:
 
     def batches(self, values: Values) -> Iterator[Batch]:
         """Take records apart."""
+        for part in self.parts(values):
+            yield part.batch() if isinstance(part, Stretch) else part
+
+    def parts(self, values: Values) -> Iterator[Stretch | Batch]:
+        """Take records apart; what is read at once is not grouped yet."""
         count = len(values.texts)
         if not count:
             return
@@ -106,10 +111,10 @@ class Reader:
             yield from self._parser.batches(values.records())
         else:
             middle = count // 2
-            yield from self.batches(values.part(0, middle))
-            yield from self.batches(values.part(middle, count))
+            yield from self.parts(values.part(0, middle))
+            yield from self.parts(values.part(middle, count))
 
-    def _whole(self, values: Values, names: Layout) -> Batch | None:
+    def _whole(self, values: Values, names: Layout) -> Stretch | None:
         documents = self._documents(values.texts)
         if documents is None:
             return None
@@ -137,7 +142,7 @@ class Reader:
                 [times[at] for at in inside] if isinstance(times, list) else times,
             )
         columns = self._columns(documents, scores, known, values, names)
-        return None if columns is None else batch_of(columns, count, last)
+        return None if columns is None else Stretch(columns, count, last)
 
     def _documents(self, texts: Sequence[Any]) -> list[Any] | None:
         """Read all values at once; None unless each is an object and no heartbeat."""
@@ -251,11 +256,15 @@ class LineRun:
 
     def batches(self, reading: int) -> Iterator[Batch]:
         """Take the lines apart as the reading of this number says."""
-        if not self.count:
-            return iter(())
-        texts = self.text.split(b"\n")
-        offsets = range(self.first, self.last)
-        return self.readers[reading].batches(Values(texts, offsets, self.key, self.timestamp))
+        return self.readers[reading].batches(self._values())
+
+    def parts(self, reading: int) -> Iterator[Stretch | Batch]:
+        """Take the lines apart; what is read at once is not grouped yet."""
+        return self.readers[reading].parts(self._values())
+
+    def _values(self) -> Values:
+        texts = self.text.split(b"\n") if self.count else []
+        return Values(texts, range(self.first, self.last), self.key, self.timestamp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,3 +292,7 @@ class ValueRun:
     def batches(self, reading: int) -> Iterator[Batch]:
         """Take the records apart as the reading of this number says."""
         return self.readers[reading].batches(self.values)
+
+    def parts(self, reading: int) -> Iterator[Stretch | Batch]:
+        """Take the records apart; what is read at once is not grouped yet."""
+        return self.readers[reading].parts(self.values)

@@ -1,4 +1,4 @@
-"""Columns of events grouped by key: one batch of a whole stretch, without a step per event."""
+"""Columns of events, grouped by key: one batch of a whole stretch, without a step per event."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Columns(NamedTuple):
     keys
         The number of each event's key among `names`.
     names
-        The keys.
+        The keys, each once; there may be more than events have.
     scores, labels, times, weights
         Checked; weights None stands for ones.
     offsets
@@ -38,6 +38,54 @@ class Columns(NamedTuple):
     weights: NDArray[np.float64] | None
     offsets: NDArray[np.int64]
 
+    def chosen(self, which: Any) -> Columns:
+        """Return the events that a slice, a mask or numbers choose. O(events chosen)."""
+        return Columns(
+            self.keys[which],
+            self.names,
+            self.scores[which],
+            self.labels[which],
+            self.times[which],
+            None if self.weights is None else self.weights[which],
+            self.offsets[which],
+        )
+
+
+class Stretch(NamedTuple):
+    """Records that were read without a rejection: their events, not grouped yet.
+
+    Attributes
+    ----------
+    columns
+        The events that count.
+    records
+        How many records they are of; the others have no label.
+    last
+        Offset to go on at.
+    """
+
+    columns: Columns
+    records: int
+    last: int
+
+    def head(self) -> Batch:
+        """Return the batch without its events."""
+        batch = Batch(offset=self.last)
+        events = len(self.columns.scores)
+        batch.counts["records"] = self.records
+        if self.records > events:
+            batch.counts["unlabelled"] = self.records - events
+        if events:
+            batch.counts["events"] = events
+            batch.watermark = int(self.columns.times.max())
+        return batch
+
+    def batch(self) -> Batch:
+        """Group the events by key: see `grouped`."""
+        batch = self.head()
+        batch.keys = grouped(self.columns)
+        return batch
+
 
 class _Whole(np.ndarray[Any, Any]):
     """Integers that come out singly as Python's own, so that they can be written as JSON."""
@@ -47,43 +95,27 @@ class _Whole(np.ndarray[Any, Any]):
         return found.item() if isinstance(found, np.generic) else found
 
 
-def batch_of(columns: Columns, records: int, last: int) -> Batch:
+def grouped(columns: Columns) -> dict[str, KeyedEvents]:
     """Group events by key: each key's in order, keys in the order of their first event.
-
-    Parameters
-    ----------
-    columns
-        The events that count.
-    records
-        How many records they are of; the others have no label.
-    last
-        Offset to go on at.
 
     Notes
     -----
     O(n); numbers of keys are sorted by radix while there are few enough of them.
     """
     events = len(columns.scores)
-    batch = Batch(offset=last)
-    batch.counts["records"] = records
-    if records > events:
-        batch.counts["unlabelled"] = records - events
     if not events:
-        return batch
-    batch.counts["events"] = events
-    batch.watermark = int(columns.times.max())
+        return {}
     few = len(columns.names) <= np.iinfo(np.int16).max
     order = np.argsort(columns.keys.astype(np.int16 if few else np.int64), kind="stable")
-    keys, scores, labels = columns.keys[order], columns.scores[order], columns.labels[order]
-    times = columns.times[order].view(_Whole)
-    offsets = columns.offsets[order].view(_Whole)
-    heavy = columns.weights
-    weights = None if heavy is None or bool((heavy == 1.0).all()) else heavy[order]
+    keys, _, scores, labels, times, weights, offsets = columns.chosen(order)
+    times, offsets = times.view(_Whole), offsets.view(_Whole)
+    if weights is not None and bool((weights == 1.0).all()):
+        weights = None
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     ends = np.append(starts[1:], events)
     first = np.argsort(order[starts], kind="stable")
-    longest = int((ends - starts).max())
-    elements = [0] * longest
+    elements = [0] * int((ends - starts).max())
+    found = {}
     for start, end in zip(starts[first].tolist(), ends[first].tolist(), strict=True):
         part = slice(start, end)
         keyed = KeyedEvents()
@@ -94,5 +126,5 @@ def batch_of(columns: Columns, records: int, last: int) -> Batch:
         keyed.indexes = elements
         if weights is not None:
             keyed.weights = cast("list[float]", weights[part])
-        batch.keys[columns.names[int(keys[start])]] = keyed
-    return batch
+        found[columns.names[int(keys[start])]] = keyed
+    return found

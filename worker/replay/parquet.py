@@ -7,6 +7,7 @@ it does not know (a null, a NaN, a label by name) sends its stretch of rows thro
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +19,7 @@ from config.paths import render
 from worker.events import Parser
 from worker.events.fields import KEY_BYTES, TIME_MAX, TIME_UNITS
 from worker.replay.files import needed
-from worker.replay.grouping import Columns, batch_of
+from worker.replay.grouping import Columns, Stretch
 from worker.replay.records import Record
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from worker.events import Batch
     from worker.replay.records import Run
 
-RUN_ROWS: Final = 1 << 17
+RUN_ROWS: Final = 1 << 19
+"""Rows read at once: so many events of a key follow each other that its window stays in the cache,
+few enough that their columns take little memory."""
 
 _NAMES: Final = ("key", "score", "label", "time", "weight")
 
@@ -66,44 +69,86 @@ class Table:
         arrow = needed("pyarrow", f"to read {path}")
         self._errors: tuple[type[BaseException], ...] = (arrow.ArrowException, OSError)
         try:
-            self._file = needed("pyarrow.parquet", f"to read {path}").ParquetFile(
-                path, pre_buffer=False
-            )
+            self._file = needed("pyarrow.parquet", f"to read {path}").ParquetFile(path)
         except self._errors as error:
             raise RocstreamError(
                 f"{path} is cut short, or no Parquet file: {_brief(error)}"
             ) from error
         self.schema = self._file.schema_arrow
-        self.rows = int(self._file.metadata.num_rows)
+        metadata = self._file.metadata
+        self.rows = int(metadata.num_rows)
         self.columns = [self._columns(event) for event in events]
+        self._file.close()
+        # Keys come as numbers of a dictionary, as they lie in the file: no text per row.
+        texts = {columns["key"] for columns in self.columns if "key" in columns}
+        self._options: dict[str, Any] = {
+            "metadata": metadata,
+            "pre_buffer": False,
+            "read_dictionary": [key for key, *inner in texts if not inner and self._text((key,))],
+        }
+        self._groups = [0]
+        for group in range(metadata.num_row_groups):
+            self._groups.append(self._groups[-1] + int(metadata.row_group(group).num_rows))
+        # The rows [first, last) that were read most recently, and what follows them.
+        self._held: tuple[int, int, Any] = (0, 0, None)
+        self._following: Iterator[Any] = iter(())
 
     def runs(self) -> Iterator[Run]:
-        """Yield all rows in runs; memory for some of them at a time.
+        """Yield all rows in runs; each is read when its events are asked for."""
+        first = 0
+        for last in [*self._groups[1:-1], self.rows]:
+            while last - first > RUN_ROWS:
+                yield TableRun(self, first, first + RUN_ROWS)
+                first += RUN_ROWS
+            # Groups of few rows are read together, others for themselves.
+            if last - first > RUN_ROWS // 2 or last == self.rows:
+                yield TableRun(self, first, last)
+                first = last
+
+    def read(self, first: int, last: int) -> Any:
+        """Return the rows with offsets in [first, last); memory for a run at a time.
 
         Raises
         ------
         RocstreamError
             When the file is damaged.
         """
-        tops = {path[0] for columns in self.columns for path in columns.values()}
-        offset = 0
-        # A reader keeps what it has unpacked: so each group of rows gets a new one.
-        batches = (
-            batch
-            for group in range(self._file.num_row_groups)
-            for batch in self._file.iter_batches(RUN_ROWS, row_groups=[group], columns=sorted(tops))
-        )
-        while True:
-            try:
-                batch = next(batches, None)
-            except self._errors as error:
-                raise RocstreamError(
-                    f"{self.path} is damaged after row {offset}: {_brief(error)}"
-                ) from error
-            if batch is None:
-                return
-            yield TableRun(self, batch, offset)
-            offset += batch.num_rows
+        low, high, rows = self._held
+        if rows is None or not low <= first <= high:
+            high, self._following = self._from(first)
+            taken = []
+        else:
+            taken = [rows.slice(first - low)]
+        try:
+            while high < last:
+                batch = next(self._following, None)
+                if batch is None:
+                    raise OSError(f"rows end at {high:,} instead of {self.rows:,}")
+                high += batch.num_rows
+                if high > first:
+                    taken.append(batch)
+        except self._errors as error:
+            raise RocstreamError(
+                f"{self.path} is damaged after row {high}: {_brief(error)}"
+            ) from error
+        taken = [batch for batch in taken if batch.num_rows] or taken[:1]
+        rows = taken[0] if len(taken) == 1 else _joined(taken)
+        self._held = (high - rows.num_rows, high, rows)
+        return rows.slice(first - high + rows.num_rows, last - first)
+
+    def _from(self, offset: int) -> tuple[int, Iterator[Any]]:
+        """Return where the group with a row begins, and its rows and all that follow."""
+        group = bisect_right(self._groups, offset) - 1
+        tops = sorted({path[0] for columns in self.columns for path in columns.values()})
+        arrow = needed("pyarrow.parquet", f"to read {self.path}")
+
+        def batches() -> Iterator[Any]:
+            for number in range(group, len(self._groups) - 1):
+                # A reader keeps what it has unpacked: so each group of rows gets a new one.
+                with arrow.ParquetFile(self.path, **self._options) as file:
+                    yield from file.iter_batches(RUN_ROWS, row_groups=[number], columns=tops)
+
+        return self._groups[group], batches()
 
     def narrow(self) -> list[str]:
         """Return the score columns that have less than 64 bits, with their types."""
@@ -132,6 +177,10 @@ class Table:
             f"{', '.join(self.schema.names)}{hint}"
         )
 
+    def _text(self, path: tuple[str, ...]) -> bool:
+        types, kind = _arrow().types, self._type(path)
+        return bool(types.is_string(kind) or types.is_large_string(kind))
+
     def _type(self, path: tuple[str, ...]) -> Any:
         kind: Any = self.schema
         for name in path:
@@ -144,98 +193,111 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class TableRun:
-    """Rows of a Parquet file that follow each other."""
+    """Rows of a Parquet file that follow each other: those with offsets in [first, last)."""
 
     table: Table
-    rows: Any
     first: int
-
-    @property
-    def last(self) -> int:
-        """Offset to go on at."""
-        return self.first + len(self)
+    last: int
 
     def __len__(self) -> int:
         """Return the number of rows."""
-        return int(self.rows.num_rows)
+        return self.last - self.first
 
     def cut(self, start: int, stop: int) -> Run:
         """Return the rows with offsets in [start, stop)."""
-        low = min(max(start - self.first, 0), len(self))
-        high = max(min(stop - self.first, len(self)), low)
-        return TableRun(self.table, self.rows.slice(low, high - low), self.first + low)
+        low = min(max(start, self.first), self.last)
+        return TableRun(self.table, low, max(min(stop, self.last), low))
 
     def batches(self, reading: int) -> Iterator[Batch]:
         """Take the rows apart as the reading of this number says."""
-        whole = self._whole(reading)
+        for part in self.parts(reading):
+            yield part.batch() if isinstance(part, Stretch) else part
+
+    def parts(self, reading: int) -> Iterator[Stretch | Batch]:
+        """Take the rows apart; what is read by columns is not grouped yet.
+
+        Raises
+        ------
+        RocstreamError
+            When the file is damaged.
+        """
+        if self.first == self.last:
+            return
+        rows = _Rows(self.table, reading, self.table.read(self.first, self.last), self.first)
+        whole = rows.stretch()
         if whole is not None:
             yield whole
             return
-        yield from self.table.parsers[reading].batches(self._records(reading))
+        yield from self.table.parsers[reading].batches(rows.records())
 
-    def _column(self, path: tuple[str, ...]) -> Any:
-        column = self.rows.column(path[0])
+
+class _Rows:
+    """Some rows in memory, and one way to read them."""
+
+    def __init__(self, table: Table, reading: int, rows: Any, first: int) -> None:
+        self._table, self._rows, self._first = table, rows, first
+        self._event, self._paths = table.events[reading], table.columns[reading]
+
+    def _column(self, name: str) -> Any:
+        path = self._paths[name]
+        column = self._rows.column(path[0])
         return column if len(path) == 1 else _compute().struct_field(column, list(path[1:]))
 
-    def _whole(self, reading: int) -> Batch | None:
+    def stretch(self) -> Stretch | None:
         """Read the columns as they are; None where something is odd."""
-        event = self.table.events[reading]
-        paths = self.table.columns[reading]
-        if event.labels or not len(self):
+        paths, count = self._paths, self._rows.num_rows
+        if self._event.labels:
             return None
-        label = self._column(paths["label"])
+        label = self._column("label")
         known = _labels(label)
-        scores = _numbers(self._column(paths["score"]))
-        times = self._times(event, paths)
-        weights = None if "weight" not in paths else _numbers(self._column(paths["weight"]))
+        scores = _numbers(self._column("score"))
+        times = self._times()
+        weights = None if "weight" not in paths else _numbers(self._column("weight"))
         if known is None or scores is None or times is None:
             return None
         if "weight" in paths and (weights is None or not bool((weights > 0).all())):
             return None
-        codes, names = self._keys(paths)
+        codes, names = self._keys()
         if codes is None:
             return None
-        columns = Columns(codes, names, scores, known, times, weights, self._offsets())
+        last = self._first + count
+        columns = Columns(codes, names, scores, known, times, weights, np.arange(self._first, last))
         if label.null_count:
-            inside = np.flatnonzero(label.is_valid().to_numpy(zero_copy_only=False))
-            columns = Columns(
-                codes[inside],
-                names,
-                scores[inside],
-                known[inside],
-                times[inside],
-                None if weights is None else weights[inside],
-                columns.offsets[inside],
+            columns = columns.chosen(
+                np.flatnonzero(label.is_valid().to_numpy(zero_copy_only=False))
             )
-        return batch_of(columns, len(self), self.last)
+        return Stretch(columns, count, last)
 
-    def _offsets(self) -> Any:
-        return np.arange(self.first, self.last)
-
-    def _keys(self, paths: dict[str, tuple[str, ...]]) -> tuple[Any, list[str]]:
+    def _keys(self) -> tuple[Any, list[str]]:
         """Return a number per row and the key that each number stands for; None if one is odd."""
-        pa = _arrow()
-        if "key" not in paths:
-            if self.table.fixed is None:
-                return None, []
-            return np.zeros(len(self), np.int64), [self.table.fixed.decode()]
-        column = self._column(paths["key"])
+        pa, rows = _arrow(), self._rows.num_rows
+        if "key" not in self._paths:
+            fixed = self._table.fixed
+            return (None, []) if fixed is None else (np.zeros(rows, np.int64), [fixed.decode()])
+        column = self._column("key")
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         if column.null_count or not (
             pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)
         ):
             return None, []
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        if coded.dictionary.null_count:
+            return None, []
         names = [str(name) for name in coded.dictionary.to_pylist()]
         if any(not 1 <= len(name.encode()) <= KEY_BYTES for name in names):
             return None, []
-        return coded.indices.to_numpy().astype(np.int64), names
+        codes = coded.indices.to_numpy()
+        known = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        if len(known) < len(names):
+            codes = np.array([known[name] for name in names])[codes]
+        return codes, list(known)
 
-    def _times(self, event: EventSettings, paths: dict[str, tuple[str, ...]]) -> Any:
+    def _times(self) -> Any:
+        """Return a time for each row; None if one is odd."""
         pa = _arrow()
-        if "time" not in paths:
-            return np.full(len(self), self.table.timestamp)
-        column = self._column(paths["time"])
+        if "time" not in self._paths:
+            return np.full(self._rows.num_rows, self._table.timestamp)
+        column = self._column("time")
         if column.null_count:
             return None
         if pa.types.is_timestamp(column.type):
@@ -244,7 +306,7 @@ class TableRun:
             raw = times.cast(pa.int64()).to_numpy()
             times = raw // (1_000_000 if column.type.unit == "ns" else 1_000)
         elif pa.types.is_integer(column.type) and not pa.types.is_uint64(column.type):
-            factor, divisor, _ = TIME_UNITS[event.time_unit]
+            factor, divisor, _ = TIME_UNITS[self._event.time_unit]
             raw = column.to_numpy().astype(np.int64)
             if raw.size and (raw.max() > TIME_MAX * divisor // factor):
                 return None
@@ -255,16 +317,14 @@ class TableRun:
             return None
         return times
 
-    def _records(self, reading: int) -> Iterator[Record]:
+    def records(self) -> Iterator[Record]:
         """Write each row as the JSON that a producer would have sent."""
-        event = self.table.events[reading]
-        paths = self.table.columns[reading]
+        event, table = self._event, self._table
         columns = [
-            (getattr(event, name), _plain(self._column(path), name, event).to_pylist())
-            for name, path in paths.items()
+            (getattr(event, name), _plain(self._column(name), name, event).to_pylist())
+            for name in self._paths
         ]
-        table = self.table
-        for at in range(len(self)):
+        for at in range(self._rows.num_rows):
             document: dict[str, Any] = {}
             for path, values in columns:
                 inner = document
@@ -272,7 +332,14 @@ class TableRun:
                     inner = inner.setdefault(part, {})
                 inner[path[-1]] = values[at]
             value = json.dumps(document, default=str, ensure_ascii=False).encode()
-            yield Record(self.first + at, table.timestamp, table.fixed, value)
+            yield Record(self._first + at, table.timestamp, table.fixed, value)
+
+
+def _joined(batches: Sequence[Any]) -> Any:
+    """Return batches as one; their dictionaries become the same."""
+    pa = _arrow()
+    [whole] = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().to_batches()
+    return whole
 
 
 def _numbers(column: Any) -> Any:
@@ -298,9 +365,11 @@ def _labels(column: Any) -> Any:
             pa.scalar(value=False, type=kind) if pa.types.is_boolean(kind) else 0
         )
     values = column.to_numpy(zero_copy_only=False)
-    if not bool(((values == 0) | (values == 1)).all()):
-        return None
-    return values.astype(np.uint8)
+    if pa.types.is_integer(kind):
+        fits = not values.size or bool(values.min() >= 0 and values.max() <= 1)
+    else:
+        fits = bool(((values == 0) | (values == 1)).all())
+    return values.astype(np.uint8) if fits else None
 
 
 def _plain(column: Any, name: str, event: EventSettings) -> Any:

@@ -249,13 +249,13 @@ class _Owner:
             case ("lines", text, count, first):
                 manner = self._manner
                 return LineRun(text, count, first, [self._reader], manner.fixed, manner.timestamp)
-            case ("rows", path, rows, first):
+            case ("rows", path, first, last):
                 table = self._tables.get(path)
                 if table is None:
                     manner = self._manner
                     table = Table(path, [manner.event], manner.fixed, manner.timestamp)
                     self._tables[path] = table
-                return TableRun(table, rows, first)
+                return TableRun(table, first, last)
             case ("values", values, last):
                 return ValueRun(values, last, [self._reader])
         read: Run = packed[1]
@@ -268,7 +268,7 @@ def _packed(run: Run) -> tuple[Any, ...]:
         case LineRun():
             return "lines", run.text, run.count, run.first
         case TableRun():
-            return "rows", run.table.path, run.rows, run.first
+            return "rows", run.table.path, run.first, run.last
         case ValueRun():
             return "values", run.values, run.last
     return "as it is", run
