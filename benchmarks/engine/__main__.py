@@ -1,136 +1,144 @@
-"""Print ns per event of the engine's windows, its peers beside them in one run.
+"""Print ns per event of the engine, its peers and the seed paper's baselines, in one run.
 
-python -m benchmarks.engine [--sizes 1000,10000] [--rounds 3] [--only auc]
+python -m benchmarks.engine [--quick] [--sizes 1e3,1e4] [--only auc] [--save FILE]
 
-Contestants take turns, so that a busy machine is unfair to all alike; the best round of each
-counts. The ratio is to Rust's BTreeSet, which only keeps order.
+Contestants take turns, so that a busy machine is unfair to all alike; the best turn of each counts,
+in CPU time. Each row has the ratio to Rust's BTreeSet, which only keeps order, or to what its goal
+names; "!" marks a goal that was missed. Baselines are checked against the engine at every reading.
 """
 
+from __future__ import annotations
+
 import argparse
+import json
+import math
 import time
-from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+from rich.progress import Progress, TimeElapsedColumn
 
-from benchmarks.engine import inputs, peers
-from engine import IMPLEMENTATION, CountWindow, Roc
+from benchmarks.engine import memory
+from benchmarks.engine.inputs import Drawn
+from benchmarks.engine.rows import ALL, SET, Bench, Goal, Row, rows
+from engine import IMPLEMENTATION, Roc
 
-Run = Callable[[], float | None]
-EVENTS = 400_000
-
-
-def slides(
-    size: int, events: inputs.Events, every: int, read: tuple[str, ...], severity: float = 2.0
-) -> float:
-    """Return ns per event of one bulk call that reads the full window after each slide."""
-    scores, labels = events
-    window = CountWindow(size)
-    window.extend(scores[:size], labels[:size])
-    window.slide(scores[:0], labels[:0], every=every, read=read, alpha=severity)
-    begin = time.perf_counter()
-    window.slide(scores[size:], labels[size:], every=every, read=read, alpha=severity)
-    return (time.perf_counter() - begin) / (len(scores) - size) * 1e9
+Figures = dict[str, dict[int, float]]
+SLOW = 6.0  # seconds of a turn after which a row has no other
 
 
-def single_calls(size: int, events: inputs.Events) -> float:
-    """Return ns of one add, one remove and one reading called from Python."""
-    scores, labels = (column.tolist() for column in events)
-    roc = Roc()
-    roc.extend(scores[:size], labels[:size])
-    count = min(len(scores) - size, 100_000)
-    begin = time.perf_counter()
-    for i in range(count):
-        roc.remove(scores[i], labels[i])
-        roc.add(scores[size + i], labels[size + i])
-        roc.auc()
-    return (time.perf_counter() - begin) / count * 1e9
+def measure(chosen: list[Row], options: argparse.Namespace) -> Figures:
+    """Give every row its turns, until the time is up."""
+    figures: Figures = {row.name: {} for row in chosen}
+    until = time.monotonic() + 60 * options.minutes
+    with Progress(*Progress.get_default_columns(), TimeElapsedColumn()) as progress:
+        for size in options.sizes:
+            bench = Bench(size, options.events, options.seconds)
+            waiting = [row for row in chosen if size in row.sizes]
+            task = progress.add_task(f"n = {size:,}", total=len(waiting) * options.rounds)
+            for _ in range(options.rounds):
+                for row in list(waiting):
+                    if time.monotonic() > until:
+                        progress.console.print(f"time is up at n = {size:,}: {row.name}")
+                        return figures
+                    begin = time.monotonic()
+                    spent = row.turn(bench)
+                    if spent is not None:
+                        best = figures[row.name].get(size, math.inf)
+                        figures[row.name][size] = min(best, spent)
+                    if time.monotonic() - begin > SLOW or spent is None:
+                        waiting.remove(row)
+                    progress.advance(task)
+            progress.update(task, completed=len(waiting) * options.rounds)
+    return figures
 
 
-def contestants(size: int, events: int) -> dict[str, Run]:
-    """Return what to measure at one window size, by the name of its row."""
-    normal = inputs.binormal(size + events, size)
-
-    def window(
-        make: Callable[[int, int], inputs.Events],
-        every: int,
-        read: tuple[str, ...],
-        severity: float = 2.0,
-    ) -> Run:
-        made = make(size + events, size)
-        return lambda: slides(size, made, every, read, severity)
-
-    auc, both = ("auc",), ("auc", "h")
-    return {
-        "Rust BTreeSet": lambda: peers.btreeset(size, events),
-        "C++ multiset": lambda: peers.multiset(size, events),
-        "auc /100": window(inputs.binormal, 100, auc),
-        "auc /1": window(inputs.binormal, 1, auc),
-        "auc /100, mild ties": window(inputs.mild_ties, 100, auc),
-        "auc /100, two decimals": window(inputs.heavy_ties, 100, auc),
-        "auc /100, ascending": window(inputs.ascending, 100, auc),
-        "auc+h /1": window(inputs.binormal, 1, both),
-        "auc+h /10": window(inputs.binormal, 10, both),
-        "auc+h /100": window(inputs.binormal, 100, both),
-        "auc+h /1000": window(inputs.binormal, 1000, both),
-        "auc+h /100, two decimals": window(inputs.heavy_ties, 100, both),
-        "auc+h /1, lattice": window(inputs.lattice, 1, both),
-        "auc+h /100, lattice": window(inputs.lattice, 100, both),
-        "auc+h /1, Beta(3, 2)": window(inputs.binormal, 1, both, 3.0),
-        "auc+h /100, Beta(3, 2)": window(inputs.binormal, 100, both, 3.0),
-        "auc, single calls": lambda: single_calls(size, normal),
-        "scikit-learn /100": lambda: peers.scikit_learn(size, normal, 100),
-        "river RollingROCAUC /1": lambda: peers.river(size, normal) if size <= 100_000 else None,
-    }
+def printed(chosen: list[Row], figures: Figures, sizes: list[int]) -> list[str]:
+    """Return the lines of the table."""
+    lines = [
+        f"engine: {IMPLEMENTATION}; CPU ns per event, and the ratio to {SET} or as the goal says",
+        f"{'':38}" + "".join(f"{size:>22,}" for size in sizes) + "   goal",
+    ]
+    for row in chosen:
+        cells = figures[row.name]
+        if not cells:
+            continue
+        goal = row.goal or Goal({})
+        line = f"{row.name:38}"
+        for size in sizes:
+            base = figures.get(goal.to or SET, {}).get(size)
+            if size not in cells:
+                line += f"{'':22}"
+                continue
+            ratio = cells[size] / base if base else math.nan
+            missed = goal.met(size, ratio if goal.to else cells[size]) is False
+            digits = 2 if ratio < 100 else 0
+            line += f"{cells[size]:12,.0f}{ratio:9,.{digits}f}{'!' if missed else ' '}"
+        lines.append(f"{line}   {row.goal or ''}".rstrip())
+    return lines
 
 
-def memory(size: int) -> tuple[float, float]:
-    """Return bytes per event of a full window, and ms of a bulk build of as many scores."""
-    scores, labels = inputs.binormal(2 * size, size)
-    window = CountWindow(size)
-    window.slide(scores, labels, every=max(size // 100, 1))
-    best = np.inf
-    for _ in range(3):
+def bulk_build(events: int = 1_000_000) -> str:
+    """Measure a bulk build of unsorted scores, and the sort in it."""
+    scores, labels = Drawn().take(events)
+    build = sort = math.inf
+    for _ in range(5):
         roc = Roc()
-        begin = time.perf_counter()
-        roc.extend(scores[:size], labels[:size])
-        best = min(best, time.perf_counter() - begin)
-    measured = getattr(window, "_bytes", lambda: np.nan)()
-    return measured / size, best * 1e3
+        begin = time.thread_time()
+        roc.extend(scores, labels)
+        build = min(build, time.thread_time() - begin)
+        begin = time.thread_time()
+        for label in (0, 1):
+            np.sort(scores[labels == label])
+        sort = min(sort, time.thread_time() - begin)
+    mark = "!" if build > 0.04 else ""
+    return (
+        f"bulk build of {events:,} unsorted scores: {build * 1e3:.0f} ms{mark} (goal 40), of which "
+        f"numpy takes {sort * 1e3:.0f} to sort each class"
+    )
+
+
+def sizes_of(text: str) -> list[int]:
+    """Read the sizes of the command line."""
+    return [int(float(size)) for size in text.split(",")]
+
+
+def parsed() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a minute: 1e3 to 1e5, one round")
+    parser.add_argument("--sizes", type=sizes_of, help="default 1e3 to 1e7")
+    parser.add_argument("--rounds", type=int, help="turns of each row; default 3")
+    parser.add_argument("--events", type=int, help="of a turn; default 100,000")
+    parser.add_argument("--seconds", type=float, help="of a peer's turn; default 0.5")
+    parser.add_argument("--minutes", type=float, default=15.0, help="after which it ends")
+    parser.add_argument("--only", default="", help="rows whose name holds one of these, by |")
+    parser.add_argument("--save", type=Path, help="write the figures, for benchmarks.engine.growth")
+    options = parser.parse_args()
+    full = {"sizes": list(ALL), "rounds": 3, "events": 100_000, "seconds": 0.5}
+    quick = {"sizes": list(ALL[:3]), "rounds": 1, "events": 20_000, "seconds": 0.1}
+    for name, value in (quick if options.quick else full).items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
+    return options
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", default="1000,10000,100000,1000000")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--events", type=int, default=EVENTS)
-    parser.add_argument("--only", default="", help="rows whose name holds this text")
-    options = parser.parse_args()
-    sizes = [int(float(size)) for size in options.sizes.split(",")]
-    best: dict[str, dict[int, float]] = {}
-    for size in sizes:
-        rows = contestants(size, options.events)
-        for _ in range(options.rounds):
-            for name, run in rows.items():
-                if options.only not in name and name != "Rust BTreeSet":
-                    continue
-                spent = run()
-                if spent is not None:
-                    cell = best.setdefault(name, {})
-                    cell[size] = min(cell.get(size, np.inf), spent)
-    print(f"engine: {IMPLEMENTATION}; ns per event, and the ratio to Rust's BTreeSet")
-    print(f"{'':26}" + "".join(f"{size:>18,}" for size in sizes))
-    base = best.get("Rust BTreeSet", {})
-    for name, cells in best.items():
-        line = f"{name:26}"
-        for size in sizes:
-            spent = cells.get(size)
-            ratio = f"{spent / base[size]:8.2f}" if spent and size in base else " " * 8
-            line += f"{spent:10,.0f}{ratio}" if spent else " " * 18
-        print(line)
-    for size in sizes:
-        width, build = memory(size)
-        print(f"n = {size:,}: {width:.1f} bytes an event, window in all; bulk build {build:.1f} ms")
+    options = parsed()
+    names = options.only.split("|")
+    chosen = [
+        row
+        for row in rows(4 * options.events)
+        if row.name == SET or any(name in row.name for name in names)
+    ]
+    figures = measure(chosen, options)
+    if options.save:
+        options.save.write_text(json.dumps(figures, indent=1))
+    print("\n".join(printed(chosen, figures, options.sizes)))
+    if not options.only:
+        print(bulk_build())
+        print("\n".join(memory.table([size for size in options.sizes if size <= 1_000_000])))
 
 
 if __name__ == "__main__":

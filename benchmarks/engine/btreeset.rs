@@ -1,7 +1,11 @@
 // A sliding window of distinct scores in a BTreeSet: remove the oldest, insert the newest.
-// Usage: btreeset N EVENTS; prints nanoseconds per event.
+// Usage: btreeset N EVENTS; prints CPU nanoseconds per event.
 use std::collections::BTreeSet;
-use std::time::Instant;
+
+extern "C" {
+    // CPU time of the process, in microseconds on POSIX.
+    fn clock() -> std::os::raw::c_long;
+}
 
 struct Random(u64);
 
@@ -23,12 +27,12 @@ fn main() {
         .map(|_| ((random.next() >> 11) as f64 / (1u64 << 53) as f64).to_bits())
         .collect();
     let mut window: BTreeSet<u64> = scores[..size].iter().copied().collect();
-    let begin = Instant::now();
+    let begin = unsafe { clock() };
     for i in 0..events {
         window.remove(&scores[i]);
         window.insert(scores[size + i]);
     }
-    let spent = begin.elapsed().as_nanos() as f64 / events as f64;
+    let spent = (unsafe { clock() } - begin) as f64 * 1e3 / events as f64;
     assert!(window.len() <= size);
     println!("{spent}");
 }

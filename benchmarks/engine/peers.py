@@ -1,80 +1,45 @@
-"""What the engine is measured beside: ordered sets of two languages, river and scikit-learn."""
+"""Peers in other languages, compiled on first use: Rust's BTreeSet, C++'s std::multiset.
+
+All figures are CPU time, so that a machine that is busy with other work is least in the way.
+"""
+
+from __future__ import annotations
 
 import shutil
 import subprocess
 import tempfile
-import time
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from river.metrics import RollingROCAUC
-from sklearn.metrics import roc_auc_score
-
-from benchmarks.engine.inputs import Events
-
 HERE = Path(__file__).parent
+COMPILERS = {".rs": ("rustc", "-C", "opt-level=3"), ".cpp": ("g++", "-O3", "-std=c++17")}
+
+
+@dataclass(frozen=True)
+class Program:
+    """A compiled peer."""
+
+    path: str
+
+    def run(self, *arguments: object, stdin: bytes = b"") -> str:
+        """Return what it prints."""
+        command = [self.path, *map(str, arguments)]
+        return subprocess.run(command, input=stdin, check=True, capture_output=True).stdout.decode()
 
 
 @cache
-def _built(source: str, compiler: str) -> str | None:
+def built(source: str) -> Program | None:
     """Compile a peer; None where its compiler is missing."""
-    path = shutil.which(compiler)
-    if path is None:
+    compiler, *options = COMPILERS[Path(source).suffix]
+    if shutil.which(compiler) is None:
         return None
-    target = Path(tempfile.mkdtemp(prefix="rocstream-peers-")) / source.partition(".")[0]
-    options = {"rustc": ["-C", "opt-level=3"], "g++": ["-O3"]}[compiler]
-    subprocess.run([path, *options, "-o", str(target), str(HERE / source)], check=True)
-    return str(target)
+    target = Path(tempfile.mkdtemp(prefix="rocstream-peers-")) / Path(source).stem
+    subprocess.run([compiler, *options, "-o", str(target), str(HERE / source)], check=True)
+    return Program(str(target))
 
 
-def _program(source: str, compiler: str, size: int, events: int) -> float | None:
-    program = _built(source, compiler)
-    if program is None:
-        return None
-    done = subprocess.run(
-        [program, str(size), str(events)], check=True, capture_output=True, text=True
-    )
-    return float(done.stdout)
-
-
-def btreeset(size: int, events: int) -> float | None:
-    """Return ns per remove + insert of Rust's BTreeSet, which counts nothing."""
-    return _program("btreeset.rs", "rustc", size, events)
-
-
-def multiset(size: int, events: int) -> float | None:
-    """Return ns per erase + insert of C++'s std::multiset, which counts nothing."""
-    return _program("multiset.cpp", "g++", size, events)
-
-
-def river(size: int, inputs: Events) -> float:
-    """Return ns per update + get of river's RollingROCAUC, after the window has filled."""
-    scores, labels = inputs
-    # It takes probabilities; that order is all it needs.
-    chances = (scores - scores.min()) / (scores.max() - scores.min())
-    metric = RollingROCAUC(window_size=size)
-    for chance, label in zip(chances[:size].tolist(), labels[:size].tolist(), strict=True):
-        metric.update(bool(label), {True: chance})
-    later = list(zip(chances[size:].tolist(), labels[size:].tolist(), strict=True))
-    events = 0
-    begin = time.perf_counter()
-    for chance, label in later:
-        metric.update(bool(label), {True: chance})
-        metric.get()
-        events += 1
-        if time.perf_counter() - begin > 1:
-            break
-    return (time.perf_counter() - begin) / events * 1e9
-
-
-def scikit_learn(size: int, inputs: Events, every: int) -> float:
-    """Return ns per event when scikit-learn reads the AUC from scratch at each slide."""
-    scores, labels = inputs
-    slides = 0
-    begin = time.perf_counter()
-    for end in range(size + every, len(scores) + 1, every):
-        roc_auc_score(labels[end - size : end], scores[end - size : end])
-        slides += 1
-        if time.perf_counter() - begin > 1:
-            break
-    return (time.perf_counter() - begin) / (slides * every) * 1e9
+def remove_and_insert(source: str, size: int, events: int) -> float | None:
+    """Return ns per remove + insert of an ordered set, which counts nothing and reads nothing."""
+    program = built(source)
+    return None if program is None else float(program.run(size, events))
