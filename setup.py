@@ -1,7 +1,7 @@
-"""Build of the compiled core of `engine`; everything else stands in pyproject.toml.
+"""Build of the compiled core of `engine` and `worker`; everything else stands in pyproject.toml.
 
-The core is optional: without a C compiler the package installs all the same and `engine` runs its
-plain Python twin. ROCSTREAM_BUILD=required makes that an error. ROCSTREAM_CFLAGS adds flags, for
+The core is optional: without a C compiler the package installs all the same and runs its plain
+Python twin. ROCSTREAM_BUILD=required makes that an error. ROCSTREAM_CFLAGS adds flags, for
 example -march=native where the build runs on the machine it is for. In a checkout:
 `python setup.py build_ext --inplace`.
 """
@@ -16,23 +16,24 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
 MODULES = (
-    "_tree",
-    "_query",
-    "_batch",
-    "_severity",
-    "_hull",
-    "_edges",
-    "_weighted",
-    "_roc",
-    "_window",
-    "_fold",
-    "_ordinal",
-    "_ordinal_window",
-    "_timeline",
-    "_reader",
-    "_weights",
-    "_decay",
-    "_time",
+    "engine._tree",
+    "engine._query",
+    "engine._batch",
+    "engine._severity",
+    "engine._hull",
+    "engine._edges",
+    "engine._weighted",
+    "engine._roc",
+    "engine._window",
+    "engine._fold",
+    "engine._ordinal",
+    "engine._ordinal_window",
+    "engine._timeline",
+    "engine._reader",
+    "engine._weights",
+    "engine._decay",
+    "engine._time",
+    "worker._pages",
 )
 
 DIRECTIVES = {
@@ -67,7 +68,7 @@ class OptionalBuild(build_ext):
         except (BaseError, CCompilerError, OSError) as error:
             if os.environ.get("ROCSTREAM_BUILD") == "required":
                 raise
-            self.warn(f"engine installs without its compiled core: {error}")
+            self.warn(f"rocstream installs without its compiled core: {error}")
             self.extensions = []
 
 
@@ -76,8 +77,8 @@ setup(
     ext_modules=cythonize(
         [
             Extension(
-                f"engine.{name}",
-                [f"engine/{name}.pyx"],
+                name,
+                [f"{name.replace('.', '/')}.pyx"],
                 extra_compile_args=compile_flags(),
             )
             for name in MODULES

@@ -21,16 +21,6 @@ from engine.events import time_of
 from engine.readings import READERS, check_names
 from engine.results import Columns, Readings
 
-cdef enum Name:
-    AUC
-    H
-    POSITIVES
-    NEGATIVES
-    EVENTS
-    START
-    END
-    OTHER
-
 NAMES = {
     "auc": AUC,
     "h": H,
@@ -68,15 +58,6 @@ cdef object at_least(str name, object value, object least):
 
 cdef class Reader:
     """What a bulk call reads at its slides, and where it writes."""
-
-    cdef tuple names
-    cdef list arrays
-    cdef Name *codes
-    cdef void **targets
-    cdef Py_ssize_t width, row
-    cdef int64_t every
-    cdef Severity severity
-    cdef bint real_weights
 
     def __cinit__(self, tuple names, int64_t every, Severity severity, Py_ssize_t rows):
         cdef Py_ssize_t i
@@ -165,16 +146,6 @@ cdef class CountWindow:
     >>> window.first, window.seen, len(window)
     (1, 3, 2)
     """
-
-    cdef readonly Roc roc
-    cdef readonly int64_t seen
-    cdef Py_ssize_t limit, held, oldest, capacity
-    cdef bint busy
-    cdef Py_ssize_t uneven  # events inside with a weight other than 1
-    cdef double *scores
-    cdef uint8_t *labels
-    cdef double *weights  # NULL until a weight other than 1 comes
-    cdef int64_t *times  # NULL until a time other than 0 comes
 
     def __cinit__(self, size):
         self.limit = at_least("size", size, 1)
@@ -441,7 +412,7 @@ cdef class CountWindow:
             return self.roc.add_event(scores[at], labels[at], weight)
         return self.roc.remove_event(scores[at], labels[at], weight)
 
-    cdef inline Py_ssize_t place(
+    cdef Py_ssize_t place(
         self, Batch batch, Py_ssize_t number, double **scores, uint8_t **labels
     ) noexcept nogil:
         """Where an event stands, by its number from the oldest on: in the ring, then the batch."""
@@ -465,7 +436,7 @@ cdef class CountWindow:
             self.time(batch, self.held + i),
         )
 
-    cdef inline int64_t time(self, Batch batch, Py_ssize_t number) noexcept nogil:
+    cdef int64_t time(self, Batch batch, Py_ssize_t number) noexcept nogil:
         """Time of an event by its number from the oldest on, ms."""
         cdef Py_ssize_t at
         if number >= self.held:

@@ -24,7 +24,7 @@ find_python() {
 fingerprint() {
     {
         echo "$PWD"
-        find pyproject.toml setup.py engine \( -name pyproject.toml -o -name setup.py -o -name '*.pyx' \
+        find pyproject.toml setup.py engine worker \( -name pyproject.toml -o -name setup.py -o -name '*.pyx' \
             -o -name '*.pxd' -o -name '*.h' \) -print0 | sort -z | xargs -0 sha256sum
     } | sha256sum
 }

@@ -23,15 +23,27 @@ Layout (little-endian; ``|`` joins):
 from __future__ import annotations
 
 import struct
+import sys
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
 import numpy as np
 import orjson
 
+import engine
 from config.errors import DecisionError
 from engine import Columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from engine import CountWindow
+
+COMPILED: Final = engine.IMPLEMENTATION == "compiled" and sys.byteorder == "little"
+if COMPILED:
+    from worker import _pages
 
 PAGE_EVENTS: Final = 64
 """Events to a page: a transaction rewrites half a page per key on average, so small pages keep
@@ -221,6 +233,110 @@ def unpack_page(key: bytes, value: bytes) -> Page:
     if flags & _HAS_WEIGHTS:
         weights = np.frombuffer(body, "<f8", count, at).astype(np.float64)
     return Page(first, Columns(scores, labels, weights, times), head)
+
+
+def written(
+    window: CountWindow, prefix: bytes, since: int, head: bytes = b""
+) -> list[tuple[bytes, bytes]]:
+    """Return key and value of each page with events from an ordinal on; O(their events).
+
+    Parameters
+    ----------
+    window
+        Whose events.
+    prefix
+        The window's `key_prefix`.
+    since
+        The first ordinal that may not have been written.
+    head
+        What the newest page carries besides, at most 255 bytes.
+    """
+    if COMPILED:
+        return _pages.pack(window, prefix, since, head)
+    packed = []
+    last = -(-window.seen // PAGE_EVENTS)
+    for page in range(max(since, window.first) // PAGE_EVENTS, last):
+        first = max(page * PAGE_EVENTS, window.first)
+        columns = window.columns(first, min((page + 1) * PAGE_EVENTS, window.seen))
+        key = page_key(prefix, page)
+        carried = head if page + 1 == last else b""
+        packed.append((key, pack_page(key, Page(first, columns, carried))))
+    return packed
+
+
+def windows(
+    records: Mapping[bytes, bytes],
+) -> Iterator[tuple[PageKey, list[tuple[bytes, bytes]]]]:
+    """Yield where the oldest page of each window belongs, and all its pages' records in order.
+
+    Raises
+    ------
+    StateError
+        When there is a key that this version does not write.
+    """
+    # Only the last eight bytes of its pages' keys, which are their number, differ within a window.
+    found: dict[bytes, list[bytes]] = {}
+    for raw in records:
+        if raw != CURSOR_KEY:
+            found.setdefault(raw[:-8], []).append(raw)
+    for keys in found.values():
+        keys.sort()
+        oldest = parse_key(keys[0])
+        assert oldest is not None  # noqa: S101 - the cursor is not among them
+        yield oldest, [(key, records[key]) for key in keys]
+
+
+def joined(records: list[tuple[bytes, bytes]]) -> Page:
+    """Return the events of one window from the records of its pages; O(events).
+
+    Parameters
+    ----------
+    records
+        Key and value of each page, one at least, in order.
+
+    Returns
+    -------
+    Page
+        All events, with the head of the newest page.
+
+    Raises
+    ------
+    StateError
+        When a page is damaged, from another version, or one between others is missing.
+    """
+    if COMPILED and (found := _pages.unpack(records)) is not None:
+        return Page(*found)
+    parts = [unpack_page(key, value) for key, value in records]
+    for (raw, _), (page, following) in zip(records, pairwise(parts), strict=False):
+        if page.first + len(page.columns.scores) != following.first:
+            at = _split(raw)
+            assert at is not None  # noqa: S101 - whose window it is was read off the key
+            raise StateError(
+                f"the changelog lacks events of the key {at.key[:80]!r} of monitor {at.monitor} "
+                f"between its pages {at.page} and {at.page + 1}: it was damaged; restore it, or "
+                "run `rocstream reset`"
+            )
+    return Page(parts[0].first, _concatenate([page.columns for page in parts]), parts[-1].head)
+
+
+def _concatenate(parts: list[Columns]) -> Columns:
+    """Join pages; a column that only some have is filled with its neutral value elsewhere."""
+    if len(parts) == 1:
+        return parts[0]
+    weighted = any(part.weights is not None for part in parts)
+    timed = any(part.times is not None for part in parts)
+    return Columns(
+        np.concatenate([part.scores for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([np.ones(len(p.scores)) if p.weights is None else p.weights for p in parts])
+        if weighted
+        else None,
+        np.concatenate(
+            [np.zeros(len(p.scores), np.int64) if p.times is None else p.times for p in parts]
+        )
+        if timed
+        else None,
+    )
 
 
 def pack_cursor(cursor: Cursor) -> bytes:

@@ -13,16 +13,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from config.errors import DecisionError
-from engine import Columns, CountWindow
+from engine import CountWindow
 from worker import pages, rejected
 from worker.events import Parser
-from worker.pages import PAGE_EVENTS, Cursor, MonitorState, Page, StateError
+from worker.pages import PAGE_EVENTS, Cursor, MonitorState, StateError
 from worker.updates import Slides, Writer
 
 if TYPE_CHECKING:
@@ -63,19 +62,18 @@ class _Kept:
         self.first_page = first_page
         self.written = written
 
-    def pages(self) -> Iterator[tuple[bytes, bytes | None]]:
-        """Yield what the changelog lacks: new pages, the rewritten open one, tombstones."""
+    def pages(self) -> list[tuple[bytes, bytes | None]]:
+        """Return what the changelog lacks: new pages, the rewritten open one, tombstones."""
         window = self.window
         oldest = window.first // PAGE_EVENTS
-        for page in range(max(self.written // PAGE_EVENTS, oldest), -(-window.seen // PAGE_EVENTS)):
-            first = max(page * PAGE_EVENTS, window.first)
-            columns = window.columns(first, min((page + 1) * PAGE_EVENTS, window.seen))
-            key = pages.page_key(self.prefix, page)
-            yield key, pages.pack_page(key, Page(first, columns))
-        for page in range(self.first_page, min(oldest, -(-self.written // PAGE_EVENTS))):
-            yield pages.page_key(self.prefix, page), None
+        changed: list[tuple[bytes, bytes | None]] = []
+        changed += pages.written(window, self.prefix, self.written)
+        if self.first_page < oldest:
+            gone = range(self.first_page, min(oldest, -(-self.written // PAGE_EVENTS)))
+            changed += [(pages.page_key(self.prefix, page), None) for page in gone]
         self.first_page = oldest
         self.written = window.seen
+        return changed
 
 
 class _Published:
@@ -248,21 +246,16 @@ class Pipeline:
                 f"(partition {self._partition}): put them back, take a new kafka.group, or run "
                 "`rocstream reset`"
             )
-        kept: dict[tuple[str, str], list[tuple[int, Page]]] = {}
         monitors = {watch.monitor.name: watch for watch in self._watches if _fits(watch, cursor)}
-        for raw, value in records.items():
-            key = pages.parse_key(raw)
-            if key is None:
+        for oldest, found in pages.windows(records):
+            watch = monitors.get(oldest.monitor)
+            if watch is None:
+                self._dropped.update((raw, None) for raw, _ in found)
                 continue
-            if key.monitor not in monitors:
-                self._dropped[raw] = None
-                continue
-            kept.setdefault((key.monitor, key.key), []).append(
-                (key.page, pages.unpack_page(raw, value))
-            )
-        for (monitor, name), found in kept.items():
-            watch = monitors[monitor]
-            watch.windows[name] = _rebuild(watch.monitor, name, found)
+            first, columns, _ = pages.joined(found)
+            window = CountWindow.restore(watch.monitor.window.size, first, columns)
+            prefix = pages.key_prefix(oldest.monitor, oldest.key)
+            watch.windows[oldest.key] = _Kept(prefix, window, oldest.page, window.seen)
         for name, watch in monitors.items():
             watch.events = cursor.monitors[name].events
             watch.updates = cursor.monitors[name].updates
@@ -345,37 +338,3 @@ def _fits(watch: _Watch, cursor: Cursor) -> bool:
     state = cursor.monitors.get(watch.monitor.name)
     window = watch.monitor.window
     return state is not None and (state.kind, state.slide) == (window.kind, window.slide)
-
-
-def _rebuild(monitor: Monitor, key: str, found: list[tuple[int, Page]]) -> _Kept:
-    found.sort(key=lambda item: item[0])
-    for (number, page), (_, following) in pairwise(found):
-        if page.first + len(page.columns.scores) != following.first:
-            raise StateError(
-                f"the changelog lacks events of the key {key[:80]!r} of monitor {monitor.name} "
-                f"between its pages {number} and {number + 1}: it was damaged; restore it, or run "
-                "`rocstream reset`"
-            )
-    columns = _concatenate([page.columns for _, page in found])
-    window = CountWindow.restore(monitor.window.size, found[0][1].first, columns)
-    return _Kept(pages.key_prefix(monitor.name, key), window, found[0][0], window.seen)
-
-
-def _concatenate(parts: list[Columns]) -> Columns:
-    """Join pages; a column that only some have is filled with its neutral value elsewhere."""
-    if len(parts) == 1:
-        return parts[0]
-    weighted = any(part.weights is not None for part in parts)
-    timed = any(part.times is not None for part in parts)
-    return Columns(
-        np.concatenate([part.scores for part in parts]),
-        np.concatenate([part.labels for part in parts]),
-        np.concatenate([np.ones(len(p.scores)) if p.weights is None else p.weights for p in parts])
-        if weighted
-        else None,
-        np.concatenate(
-            [np.zeros(len(p.scores), np.int64) if p.times is None else p.times for p in parts]
-        )
-        if timed
-        else None,
-    )

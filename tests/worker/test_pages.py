@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import Columns
+from engine import Columns, CountWindow
 from worker.pages import (
     CURSOR_KEY,
+    PAGE_EVENTS,
     Cursor,
     MonitorState,
     Page,
     PageKey,
     StateError,
+    joined,
     key_prefix,
     pack_cursor,
     pack_page,
@@ -22,6 +24,8 @@ from worker.pages import (
     parse_key,
     unpack_cursor,
     unpack_page,
+    windows,
+    written,
 )
 
 KEY = page_key(key_prefix("last-100", "fraud-v3"), 7)
@@ -163,3 +167,81 @@ def test_the_format_is_what_it_was() -> None:
         "0700000000000000010002"  # times: base, width, deltas
         "000000000000f03f0000000000000040"  # weights
     )
+
+
+weight = st.sampled_from([1.0, 1.0, 1.0, 2.5])
+time = st.sampled_from([0, 0, 3, 300, 70_000, 1_764_460_000_000, -(2**62), 2**62])
+event = st.tuples(st.floats(0, 1), st.integers(0, 1), weight, time)
+
+
+@settings(max_examples=100)
+@given(
+    size=st.integers(1, 400),
+    quiet=st.integers(0, 200),
+    events=st.lists(event, max_size=300),
+    since=st.integers(0, 600),
+    head=st.binary(max_size=255),
+)
+def test_the_pages_of_a_window_are_those_packed_one_by_one_and_come_back(
+    size: int, quiet: int, events: list[tuple[float, int, float, int]], since: int, head: bytes
+) -> None:
+    window = CountWindow(size)
+    window.extend([0.5] * quiet, [1] * quiet)
+    if events:
+        scores, labels, weights, times = map(list, zip(*events, strict=True))
+        window.extend(scores, labels, weights, times)
+    prefix = key_prefix("last-100", "fraud-v3")
+    packed = written(window, prefix, since, head)
+    begin = max(since, window.first) // PAGE_EVENTS
+    last = -(-window.seen // PAGE_EVENTS)
+    expected = []
+    for page in range(begin, last):
+        first = max(page * PAGE_EVENTS, window.first)
+        columns = window.columns(first, min((page + 1) * PAGE_EVENTS, window.seen))
+        key = page_key(prefix, page)
+        carried = head if page + 1 == last else b""
+        expected.append((key, pack_page(key, Page(first, columns, carried))))
+    assert packed == expected
+    if packed:
+        page = joined(packed)
+        assert (page.first, page.head) == (max(begin * PAGE_EVENTS, window.first), head)
+        for found, wanted in zip(
+            page.columns, window.columns(page.first, window.seen), strict=True
+        ):
+            np.testing.assert_array_equal(found, wanted)
+
+
+def test_windows_are_told_apart_and_their_pages_put_in_order() -> None:
+    window = CountWindow(200)
+    window.extend([0.5] * 200, [1] * 200)
+    found = {
+        name: written(window, key_prefix(monitor, key), 0)
+        for name, monitor, key in (("a", "m", "k"), ("b", "m", "kk"), ("c", "mk", "k"))
+    }
+    shuffled = [record for records in zip(*found.values(), strict=True) for record in records[::-1]]
+    kept = {CURSOR_KEY: b"", **dict(reversed(shuffled))}
+    assert sorted(windows(kept)) == [
+        (PageKey("m", "k", 0), found["a"]),
+        (PageKey("m", "kk", 0), found["b"]),
+        (PageKey("mk", "k", 0), found["c"]),
+    ]
+
+
+@pytest.mark.parametrize("gone", range(1, 3))
+def test_a_page_missing_between_others_is_noticed(gone: int) -> None:
+    window = CountWindow(1000)
+    window.extend([0.5] * 250, [1] * 250)
+    records = written(window, key_prefix("last-100", "fraud-v3"), 0)
+    del records[gone]
+    with pytest.raises(StateError, match=f"lacks events .* its pages {gone - 1} and {gone}"):
+        joined(records)
+
+
+def test_a_damaged_page_among_others_is_noticed() -> None:
+    window = CountWindow(1000)
+    window.extend([0.5] * 250, [1] * 250)
+    records = written(window, key_prefix("last-100", "fraud-v3"), 0)
+    key, value = records[2]
+    records[2] = (key, value[:30] + b"\xff" + value[31:])
+    with pytest.raises(StateError, match="fails its checksum"):
+        joined(records)

@@ -1,0 +1,60 @@
+# The window of the last so many events: what its ring looks like to those who copy events out of it.
+from libc.stdint cimport int64_t, uint8_t
+
+from engine._batch cimport Batch
+from engine._roc cimport Roc
+from engine._severity cimport Severity
+
+cdef enum Name:
+    AUC
+    H
+    POSITIVES
+    NEGATIVES
+    EVENTS
+    START
+    END
+    OTHER
+
+cdef class Reader:
+    cdef tuple names
+    cdef list arrays
+    cdef Name *codes
+    cdef void **targets
+    cdef Py_ssize_t width, row
+    cdef int64_t every
+    cdef Severity severity
+    cdef bint real_weights
+
+    cdef int read(self, Roc roc, int64_t events, int64_t start, int64_t end) except -1
+    cdef int widen(self) except -1
+
+cdef class CountWindow:
+    cdef readonly Roc roc
+    cdef readonly int64_t seen
+    cdef Py_ssize_t limit, held, oldest, capacity
+    cdef bint busy
+    cdef Py_ssize_t uneven  # events inside with a weight other than 1
+    cdef double *scores
+    cdef uint8_t *labels
+    cdef double *weights  # NULL until a weight other than 1 comes
+    cdef int64_t *times  # NULL until a time other than 0 comes
+
+    cdef int run(self, Batch batch, Reader reader) except -1
+    cdef int run_counted(self, Batch batch, Reader reader, Py_ssize_t *done) except -1
+    cdef int run_weighted(self, Batch batch, Reader reader, Py_ssize_t *done) except -1
+    cdef int undo(self, Batch batch, Py_ssize_t i) except -1
+    cdef int change(self, Batch batch, Py_ssize_t number, bint enters) except -1
+    cdef Py_ssize_t place(
+        self, Batch batch, Py_ssize_t number, double **scores, uint8_t **labels
+    ) noexcept nogil
+    cdef int read(self, Batch batch, Py_ssize_t i, Reader reader) except -1
+    cdef int64_t time(self, Batch batch, Py_ssize_t number) noexcept nogil
+    cdef int make_room(self, Batch batch) except -1
+    cdef int move(self, Py_ssize_t capacity) except -1
+    cdef char *moved(self, char *column, char *fresh, size_t width) noexcept nogil
+    # Copies the events with numbers in [low, high) from the oldest on.
+    cdef void copy(
+        self, const char *column, char *target, Py_ssize_t low, Py_ssize_t high, size_t width
+    ) noexcept nogil
+    cdef object copied(self, const char *column, Py_ssize_t low, Py_ssize_t high, kind)
+    cdef void record(self, Batch batch) noexcept nogil

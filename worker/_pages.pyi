@@ -1,0 +1,6 @@
+from engine import Columns, CountWindow
+
+def pack(
+    window: CountWindow, prefix: bytes, since: int, head: bytes
+) -> list[tuple[bytes, bytes]]: ...
+def unpack(records: list[tuple[bytes, bytes]]) -> tuple[int, Columns, bytes] | None: ...
