@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -173,7 +174,45 @@ class SecuritySettings(Section):
             lone = "cert_file" if self.key_file is None else "key_file"
             other = "key_file" if self.key_file is None else "cert_file"
             raise refuse(f"it needs kafka.security.{other} beside it", lone)
+        _check_certificates(self.ca_file, self.cert_file, self.key_file)
         return self
+
+
+def _check_certificates(authority: Path | None, certificate: Path | None, key: Path | None) -> None:
+    """Refuse files that Kafka's clients could not read; their own messages name no setting."""
+    for name, path in (("ca_file", authority), ("cert_file", certificate)):
+        if path is not None and not _holds_certificate(path):
+            raise refuse("the file holds no certificate as PEM text", name)
+    if certificate is None or key is None:
+        return
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_cert_chain(certificate, key, password=_no_passphrase)
+    except _PassphraseError:
+        raise refuse(
+            "the key is locked with a passphrase: give one without, such as `openssl pkey` makes",
+            "key_file",
+        ) from None
+    except (ssl.SSLError, ValueError) as error:
+        if getattr(error, "reason", "") == "KEY_VALUES_MISMATCH":
+            raise refuse("it is not the key of kafka.security.cert_file", "key_file") from error
+        raise refuse("the file holds no private key as PEM text", "key_file") from error
+
+
+def _holds_certificate(path: Path) -> bool:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except (ssl.SSLError, ValueError):
+        return False
+    return True
+
+
+class _PassphraseError(Exception):
+    """A key asks for a passphrase; left alone, OpenSSL would ask at the terminal."""
+
+
+def _no_passphrase() -> str:
+    raise _PassphraseError
 
 
 def _password(path: object) -> SecretStr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -108,11 +109,19 @@ def _route_foreign(level: int) -> None:
     logging.captureWarnings(capture=True)
 
 
+def _forms(secret: str) -> set[str]:
+    """Return the ways in which a secret may be written: bare, and inside quoted text or bytes."""
+    encoded = secret.encode("utf-8", "surrogateescape")
+    quoted = (repr(secret), repr(encoded)[1:], json.dumps(secret), json.dumps(repr(encoded)[2:-1]))
+    return {secret, *(text[1:-1] for text in quoted)}
+
+
 class _Hider:
     """Hides secrets: by the name they go by, and known ones wherever they stand."""
 
     def __init__(self, secrets: Iterable[SecretStr | None]) -> None:
-        values = {one.get_secret_value() for one in secrets if one is not None} - {""}
+        plain = {one.get_secret_value() for one in secrets if one is not None} - {""}
+        values = {form for value in plain for form in _forms(value)}
         longest_first = sorted(values, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, longest_first))) if values else None
 

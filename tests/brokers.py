@@ -23,9 +23,9 @@ from kafka_docker import DockerBroker, docker_client  # noqa: E402
 from kafka_java import JavaBroker, java_17, kafka_jars  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-__all__ = ["Broker", "NoBrokerError", "find", "free_ports", "running"]
+__all__ = ["Broker", "NoBrokerError", "find", "free_ports", "running", "with_properties"]
 
 
 class GivenBroker(Broker):
@@ -65,6 +65,29 @@ def find(*, own: bool = False) -> Broker:
             "apt-get install openjdk-17-jre-headless maven)."
         )
     return JavaBroker(java, kafka_jars(), brief=own)
+
+
+def with_properties(
+    extra: Mapping[str, str], ports: tuple[int, int], *, heap: int = 512
+) -> JavaBroker:
+    """Return a broker that is not started yet, with properties of its own: always one on Java.
+
+    Parameters
+    ----------
+    extra
+        Broker properties, before those that every broker of the tests has.
+    ports
+        Of its listeners PLAINTEXT and CONTROLLER.
+    heap
+        Java's, in MB.
+    """
+    java, without_java = java_17()
+    if java is None:
+        raise NoBrokerError(
+            f"This test needs Java 17 and Maven ({without_java}; on Debian: apt-get install "
+            "openjdk-17-jre-headless maven)."
+        )
+    return JavaBroker(java, kafka_jars(), brief=True, ports=ports, extra=extra, heap=heap)
 
 
 @contextlib.contextmanager

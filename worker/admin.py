@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from config.errors import RocstreamError
 from config.kafka import librdkafka
+from worker.access import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -175,6 +176,7 @@ class Cluster:
 
     def __init__(self, settings: Settings) -> None:
         self.servers = ", ".join(settings.kafka.bootstrap_servers)
+        self._job = settings
         self._last_error = ""
         client: dict[str, Any] = {
             # The client's own lines about each failed connection would bury our one sentence.
@@ -191,11 +193,18 @@ class Cluster:
         ------
         BrokerAwayError
             When none did within `seconds`.
+        RefusedError, CertificateError
+            When one is there and does not let us in, the second time it is asked.
         """
         deadline = time.monotonic() + seconds
+        refused = False
         while not self.answers():
+            why = self.refusal()
+            if why is not None and refused:
+                raise why
+            refused = why is not None
             if time.monotonic() >= deadline:
-                raise BrokerAwayError(self.away())
+                raise why or BrokerAwayError(self.away())
 
     def close(self) -> None:
         """Let go of the broker; nothing can be asked any more."""
@@ -205,19 +214,26 @@ class Cluster:
     def answers(self) -> bool:
         """Tell whether a broker answers within about a second."""
         try:
-            return bool(self.client.list_topics(timeout=_ATTEMPT_SECONDS).brokers)
+            there = bool(self.client.list_topics(timeout=_ATTEMPT_SECONDS).brokers)
         except KafkaException as error:
             self._last_error = self._last_error or _text(error)
             self.client.poll(0)
             return False
+        self._last_error = ""
+        return there
 
     def away(self) -> str:
         """Return the sentence that says no broker answers, and what it depends on."""
-        why = f" ({self._last_error})" if self._last_error else ""
+        told = _NOISE.sub("", self._last_error)
+        why = f" ({told})" if told else ""
         return (
             f"no Kafka broker answers at {self.servers}{why}: start it, or correct "
             "kafka.bootstrap_servers or [kafka.security]"
         )
+
+    def refusal(self) -> RocstreamError | None:
+        """Return what keeps us out, when it is not that no broker is there."""
+        return refusal(self._job, self._last_error)
 
     def partitions(self) -> dict[str, int]:
         """Return the number of partitions of every topic that may be seen."""
@@ -334,7 +350,7 @@ class Cluster:
     def _on_error(self, error: KafkaError) -> None:
         # That all are down follows from what the first one said, which tells more.
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
-            self._last_error = _NOISE.sub("", error.str())
+            self._last_error = error.str()
 
 
 def _text(error: KafkaException) -> str:

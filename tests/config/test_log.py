@@ -205,3 +205,16 @@ def test_stderr_of_the_moment_is_the_default(capsys: pytest.CaptureFixture[str])
     out, err = capsys.readouterr()
     assert out == ""
     assert json.loads(err)["event"] == "started"
+
+
+def test_a_secret_is_hidden_in_whatever_quotes_it_stands() -> None:
+    value = "p\"a'ss\\wörd"
+    stream = io.StringIO()
+    log.configure(config.LogSettings(), stream, secrets=[SecretStr(value)])
+    logging.getLogger("aiokafka").warning("%s", value)
+    logging.getLogger("aiokafka").warning("%r", value)
+    logging.getLogger("aiokafka").warning("%r", b"\0me\0" + value.encode())
+    logging.getLogger("aiokafka").warning("%s", json.dumps({"with": value}))
+    for line in lines(stream):
+        assert log.HIDDEN in line["event"]
+        assert "ss" not in line["event"]

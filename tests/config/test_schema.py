@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+from certificates import Authority
 
 import config
 from config.settings import submodel
@@ -49,8 +50,9 @@ def test_what_is_commented_out_in_the_example_loads_too(tmp_path: Path) -> None:
         is_setting = bare.split(" = ")[0].isidentifier() and " = " in bare
         lines.append(bare if is_setting or bare == "[kafka.security]" else line)
     text = "\n".join(lines)
-    for name in ("/etc/ssl/kafka/ca.pem", "/run/secrets/kafka"):
-        text = text.replace(name, str(file))
+    authority = Authority(tmp_path / "ca")
+    text = text.replace("/etc/ssl/kafka/ca.pem", str(authority.certificate))
+    text = text.replace("/run/secrets/kafka", str(file))
     path = tmp_path / "job.toml"
     path.write_text(text)
     found = config.load(path, {})

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import TYPE_CHECKING
 
 import pytest
+from certificates import Authority
 
 from config.kafka import librdkafka
 from config.librdkafka import ALLOWED, ELSEWHERE, OWNED, complaint, refusal
+from worker.credentials import tls_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,10 +119,50 @@ def test_settings_that_do_not_fit_together_are_refused(
     assert said == f"kafka.security.{sentence}".replace("{file}", str(file))
 
 
+def test_files_that_hold_no_certificate_or_key_are_refused(
+    refusal: Refusal, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path / "ca")
+    client, other = authority.sign("client"), authority.sign("other")
+    empty, locked = tmp_path / "empty.pem", authority.locked(client.key)
+    empty.write_text("nothing\n")
+
+    def said(ca: Path, certificate: Path, key: Path) -> str:
+        files = f"ca_file = '{ca}'\ncert_file = '{certificate}'\nkey_file = '{key}'"
+        return refusal(security=f"protocol = 'SSL'\n{files}")
+
+    good = authority.certificate, client.certificate, client.key
+    assert said(empty, *good[1:]) == (
+        f'kafka.security.ca_file = "{empty}": the file holds no certificate as PEM text'
+    )
+    assert said(good[0], empty, good[2]) == (
+        f'kafka.security.cert_file = "{empty}": the file holds no certificate as PEM text'
+    )
+    assert said(*good[:2], empty) == (
+        f'kafka.security.key_file = "{empty}": the file holds no private key as PEM text'
+    )
+    assert said(*good[:2], other.key) == (
+        f'kafka.security.key_file = "{other.key}": it is not the key of kafka.security.cert_file'
+    )
+    assert "the key is locked with a passphrase" in said(*good[:2], locked)
+
+
+def test_python_trusts_the_authorities_that_librdkafka_trusts(load: Load, tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "ca")
+    found = load(security=f"protocol = 'SSL'\nca_file = '{authority.certificate}'")
+    context = tls_context(found.kafka.security)
+    assert not context.verify_flags & ssl.VerifyFlags.VERIFY_X509_STRICT
+    assert context.check_hostname
+    assert context.verify_mode == ssl.CERT_REQUIRED
+
+
 def test_every_client_reaches_the_brokers_the_same_way(load: Load, tmp_path: Path) -> None:
-    file = tmp_path / "file.pem"
-    file.write_text("x")
-    files = "".join(f"{name} = '{file}'\n" for name in ("ca_file", "cert_file", "key_file"))
+    authority = Authority(tmp_path / "ca")
+    client = authority.sign("client")
+    files = (
+        f"ca_file = '{authority.certificate}'\ncert_file = '{client.certificate}'\n"
+        f"key_file = '{client.key}'\n"
+    )
     found = load(
         kafka='client_rack = "r1"',
         security=f'{SASL}password = "p"\n{files}',
@@ -134,9 +177,9 @@ def test_every_client_reaches_the_brokers_the_same_way(load: Load, tmp_path: Pat
         "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.username": "me",
         "sasl.password": "p",
-        "ssl.ca.location": str(file),
-        "ssl.certificate.location": str(file),
-        "ssl.key.location": str(file),
+        "ssl.ca.location": str(authority.certificate),
+        "ssl.certificate.location": str(client.certificate),
+        "ssl.key.location": str(client.key),
         "socket.timeout.ms": "5000",
         "socket.keepalive.enable": "true",
     }

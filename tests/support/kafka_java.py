@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 import shutil
@@ -9,8 +10,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import uuid
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from kafka_broker import (
     KAFKA,
@@ -21,6 +23,9 @@ from kafka_broker import (
     NoBrokerError,
     free_ports,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache"
 MAVEN_SECONDS = 400
@@ -59,11 +64,25 @@ class JavaBroker(Broker):
 
     With `brief`, Java compiles quickly rather than well: it starts in half the time, and one that
     a test starts for itself does not live long enough for the rest to matter.
+
+    `ports` are those of its listeners PLAINTEXT and CONTROLLER, `extra` are broker properties that
+    go before those it has otherwise, and `heap` is Java's, in MB.
     """
 
-    def __init__(self, java: str, jars: Path, *, brief: bool = False) -> None:
-        self.name = f"Apache Kafka {KAFKA} on Java"
-        port, controller = free_ports(2)
+    def __init__(
+        self,
+        java: str,
+        jars: Path,
+        *,
+        brief: bool = False,
+        ports: tuple[int, int] | None = None,
+        extra: Mapping[str, str] | None = None,
+        heap: int = 512,
+    ) -> None:
+        port, controller = ports or free_ports(2)
+        extra = extra or {}
+        self._node = extra.get("node.id", SERVER["node.id"])
+        self.name = f"Apache Kafka {KAFKA} on Java, node {self._node}"
         self.bootstrap_servers = f"127.0.0.1:{port}"
         self.folder = Path(tempfile.mkdtemp(prefix="rocstream-kafka-"))
         self.log = self.folder / "broker.log"
@@ -80,13 +99,14 @@ class JavaBroker(Broker):
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
             "log.dirs": str(self.folder / "data"),
+            **extra,
         }
         self._properties.write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
         self._formatted = jars.with_name(f"{jars.name}-formatted")
         self._java = [
             java,
             *(["-XX:TieredStopAtLevel=1"] if brief else []),
-            *("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-Djava.awt.headless=true"),
+            *(f"-Xms{heap // 2}m", f"-Xmx{heap}m", "-XX:+UseSerialGC", "-Djava.awt.headless=true"),
             # Native libraries are unpacked there, and a killed Java leaves them.
             f"-Djava.io.tmpdir={self.folder}",
             f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
@@ -94,6 +114,12 @@ class JavaBroker(Broker):
         ]
 
     def start(self) -> None:
+        self.launch()
+        process = self._process
+        self.await_ready(lambda: process is None or process.poll() is not None)
+
+    def launch(self) -> None:
+        """Start it without waiting: the first of several answers only once there are more."""
         with self.log.open("ab") as log:
             if not (self.folder / "data").exists():
                 self._format(log)
@@ -105,8 +131,6 @@ class JavaBroker(Broker):
                 start_new_session=True,
             )
         self._tell_keeper(str(self._process.pid))
-        process = self._process
-        self.await_ready(lambda: process.poll() is not None)
 
     def stop(self) -> None:
         self._end(signal.SIGTERM)
@@ -136,6 +160,12 @@ class JavaBroker(Broker):
             keep(copy, self._formatted)
         else:
             shutil.copytree(self._formatted, self.folder / "data")
+        # Of one node alone; formatting leaves nothing else that is.
+        meta = self.folder / "data" / "meta.properties"
+        directory = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        own = {"node.id": self._node, "directory.id": directory}
+        lines = [line.partition("=") for line in meta.read_text().splitlines()]
+        meta.write_text("".join(f"{k}={own.get(k, v)}\n" for k, _, v in lines if v))
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import typer
 from rich.text import Text
 
+from config.errors import RocstreamError
 from worker import admin
 from worker.cli import options
 from worker.cli.sample import sample
@@ -21,10 +22,11 @@ KEYS_SHOWN: Final = 3
 
 
 class Finding(NamedTuple):
-    """One line of the checklist; a warning does not fail it."""
+    """One line of the checklist, and the exit code it asks for; a warning asks for none."""
 
     mark: str
     sentence: str
+    exit_code: int = 0
 
 
 GOOD, BAD, NOTE = "✓", "✗", "!"
@@ -35,18 +37,19 @@ def check(config: options.ConfigFile = None) -> None:
     """Look at settings, broker, topics, permissions and a sample of the events; change nothing.
 
     Everything that is wrong is named with its cure. Exit code 0: all is well (there may be notes);
-    1: something at the broker is wrong; 2: the settings are.
+    1: something at the broker is wrong; 2: the settings are; 3: a person must decide. Where
+    several are, the highest.
 
     Example: `rocstream check -c rocstream.toml && rocstream worker -c rocstream.toml`
     """
     settings = options.settings(config)
     console = options.stdout()
-    failed = 0
+    code = 0
     for finding in findings(settings):
-        failed += finding.mark == BAD
+        code = max(code, finding.exit_code)
         console.print(Text.assemble((finding.mark, _STYLES[finding.mark]), " ", finding.sentence))
-    if failed:
-        raise typer.Exit(1)
+    if code:
+        raise typer.Exit(code)
 
 
 def findings(settings: Settings) -> Iterator[Finding]:
@@ -56,8 +59,8 @@ def findings(settings: Settings) -> Iterator[Finding]:
     cluster = admin.Cluster(settings)
     try:
         cluster.wait(admin.WAIT_SECONDS)
-    except admin.BrokerAwayError as error:
-        yield Finding(BAD, str(error))
+    except RocstreamError as error:
+        yield _bad(error)
         return
     yield Finding(GOOD, f"the broker answers at {cluster.servers}")
     plans = admin.plans(settings, cluster.partitions().get(settings.topics.events))
@@ -70,15 +73,20 @@ def findings(settings: Settings) -> Iterator[Finding]:
         yield from _events(settings, topics)
 
 
+def _bad(problem: RocstreamError | str) -> Finding:
+    """Return the finding of something that is wrong: at the broker, unless an error says more."""
+    code = problem.exit_code if isinstance(problem, RocstreamError) else RocstreamError.exit_code
+    return Finding(BAD, str(problem), code)
+
+
 def _topic(plan: Plan, topic: Topic | None) -> Iterator[Finding]:
     if topic is None:
-        yield Finding(
-            BAD,
+        yield _bad(
             f"the topic {plan.name} ({plan.setting}) does not exist: make it with `rocstream "
             "topics create`, or correct the name",
         )
         return
-    wrong = [Finding(BAD, sentence) for sentence in admin.faults(plan, topic)]
+    wrong = [_bad(sentence) for sentence in admin.faults(plan, topic)]
     yield from wrong
     if not wrong:
         copies = "1 copy" if topic.replication == 1 else f"{topic.replication} copies"
@@ -96,8 +104,7 @@ def _permissions(plan: Plan, cluster: Cluster) -> Iterator[Finding]:
         return
     for operation in plan.operations:
         if operation not in allowed and "ALL" not in allowed:
-            yield Finding(
-                BAD,
+            yield _bad(
                 f"the user may not {operation.lower()} the topic {plan.name} ({plan.setting}): "
                 f"grant {operation} on it",
             )
@@ -115,8 +122,7 @@ def _events(settings: Settings, topics: Mapping[str, Topic]) -> Iterator[Finding
             for key, partitions in sorted(seen.scattered.items())[:KEYS_SHOWN]
         )
         verb = "stands" if len(seen.scattered) == 1 else "stand"
-        yield Finding(
-            BAD,
+        yield _bad(
             f"{len(seen.scattered):,} of {seen.keys:,} sampled keys {verb} in several partitions "
             f"of {topic.name} ({shown}), each with windows of its own: let the producers place "
             "records by the key (murmur2), all with the same number of partitions",

@@ -17,6 +17,7 @@ from confluent_kafka import (
 
 from config.errors import RocstreamError, SettingsError
 from config.kafka import librdkafka
+from worker.access import refusal
 
 if TYPE_CHECKING:
     from config import Settings
@@ -42,6 +43,8 @@ class Follower:
         self.unreadable = 0
         self._servers = ", ".join(settings.kafka.bootstrap_servers)
         self._start = OFFSET_BEGINNING if from_beginning else OFFSET_END
+        self._settings = settings
+        self._told = ""
         self._away = False
         self._probed = 0.0
         self._unread: set[int] = set()
@@ -66,11 +69,16 @@ class Follower:
         Raises
         ------
         SettingsError
-            When the topic does not exist.
+            When the topic does not exist, or a broker does not let us in.
+        CertificateError
+            When the broker's certificate is not valid now.
         """
         try:
             topics = self._consumer.list_topics(timeout=_ANSWER_SECONDS).topics
         except KafkaException:
+            self._consumer.poll(0)
+            if (why := refusal(self._settings, self._told)) is not None:
+                raise why from None
             return False
         if self.topic not in topics or topics[self.topic].error is not None:
             raise SettingsError(
@@ -143,6 +151,8 @@ class Follower:
     def _on_error(self, error: KafkaError) -> None:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
             self._away = True
+        else:
+            self._told = error.str()
 
 
 def _passing(error: KafkaError) -> bool:

@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from config.errors import RocstreamError, SettingsError
 from config.kafka import librdkafka
 from config.log import LIBRDKAFKA
+from worker.admin import BrokerAwayError, Cluster
 from worker.replay.blocks import Reader, ValueRun, Values
 from worker.replay.records import Log
 from worker.replay.span import Span
@@ -105,6 +106,7 @@ class TopicSource:
             "check.crcs": True,
             "logger": logging.getLogger(LIBRDKAFKA),
         }
+        self._settings = settings
         self._parts: list[Part] = []
         self._read = 0
 
@@ -130,8 +132,9 @@ class TopicSource:
         RocstreamError
             When no broker answers.
         SettingsError
-            When the topic or one of the partitions does not exist.
+            When the topic or one of the partitions does not exist, or a broker does not let us in.
         """
+        self._await_broker()
         consumer = Consumer(self._client)
         try:
             return self._numbers(consumer)
@@ -149,6 +152,7 @@ class TopicSource:
             When the topic does not exist, or `--from` lies before what is kept of it.
         """
         readers = [Reader(event) for event in readings]
+        self._await_broker()
         consumer = Consumer(self._client)
         try:
             self._parts = [self._part(consumer, number) for number in self._numbers(consumer)]
@@ -168,13 +172,18 @@ class TopicSource:
         """Say where a record stands: `topic[partition]@offset`."""
         return f"{log.topic}[{log.partition}]@{offset}"
 
+    def _await_broker(self) -> None:
+        try:
+            Cluster(self._settings).wait(ANSWER_SECONDS)
+        except BrokerAwayError as error:
+            raise RocstreamError(f"{error}, or name a file to replay") from error
+
     def _numbers(self, consumer: Consumer) -> list[int]:
         try:
             topics = consumer.list_topics(timeout=ANSWER_SECONDS).topics
         except KafkaException as error:
             raise RocstreamError(
-                f"no Kafka broker answers at {self._servers} (kafka.bootstrap_servers): "
-                f"{error.args[0].str()}; start one, correct the setting, or name a file to replay"
+                f"{self._servers} did not answer: {error.args[0].str()}"
             ) from error
         if self.name not in topics or topics[self.name].error is not None:
             raise SettingsError(

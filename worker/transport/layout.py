@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 from confluent_kafka import KafkaException, TopicCollection
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from config import Settings
 
 log = structlog.get_logger(__name__)
+
+REFUSED_SECONDS: Final = 5.0
+"""A broker that does not let us in may just be starting; after this long it is the settings."""
 
 
 class Layout(NamedTuple):
@@ -51,7 +55,10 @@ def survey(settings: Settings, stop: Event) -> Layout | None:
     Raises
     ------
     SettingsError
-        When a topic is missing, or the changelog does not have the partitions of the events.
+        When a topic is missing, the changelog does not have the partitions of the events, or a
+        broker does not let us in.
+    CertificateError
+        When the broker's certificate is not valid now.
     """
     cluster = Cluster(settings)
     if not _wait(cluster, stop):
@@ -82,8 +89,17 @@ def survey(settings: Settings, stop: Event) -> Layout | None:
 def _wait(cluster: Cluster, stop: Event) -> bool:
     if cluster.answers():
         return True
-    log.warning(f"{cluster.away()}; waiting for it")  # noqa: G004 - structlog takes an event
+    told = False
+    refused_since = time.monotonic()
     while not stop.is_set():
+        why = cluster.refusal()
+        if why is None:
+            refused_since = time.monotonic()
+            if not told:
+                log.warning(f"{cluster.away()}; waiting for it")  # noqa: G004 - structlog takes an event
+            told = True
+        elif time.monotonic() - refused_since > REFUSED_SECONDS:
+            raise why
         if cluster.answers():
             log.info("the broker answers")
             return True
