@@ -21,5 +21,6 @@ cdef class Roc:
     cdef tuple edges(self)
     cdef int to_blocks(self) except -1
     cdef int to_tree(self) except -1
+    cdef int build(self, scores, negative, positive) except -1
 
 cdef int refuse(Status status, double score, bint label) except -1

@@ -382,16 +382,27 @@ cdef class Roc:
     cdef int to_tree(self) except -1:
         """Move the events to where all weights are 1. O(n)."""
         scores, negative, positive = self.arrays()
+        self.build(scores, negative, positive)
+        self.blocks = None
+        return 0
+
+    cdef int build(self, scores, negative, positive) except -1:
+        """Make the tree of counts at ascending scores, which are contiguous doubles. O(n)."""
         counts = (positive.astype(np.uint64) << np.uint64(32)) | negative.astype(np.uint64)
-        refuse(
+        return refuse(
             self.tree.build(
                 <double *> pointer_of(scores), <uint64_t *> pointer_of(counts), len(scores)
             ),
             0,
             0,
         )
-        self.blocks = None
-        return 0
+
+    @classmethod
+    def _of_counts(cls, scores, negative, positive):
+        """Make one of more events than a test can wait for; arrays, scores ascending."""
+        cdef Roc roc = cls()
+        roc.build(np.ascontiguousarray(scores, np.float64), negative, positive)
+        return roc
 
     def _check(self):
         """Assert the invariants; O(n)."""
