@@ -1,0 +1,68 @@
+"""A job on three replicating brokers, of which some are killed: every update once."""
+
+from __future__ import annotations
+
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import kafka_cluster
+import pytest
+from commands import rocstream
+from computed import assert_exactly, expected_updates, reference_h, tied_events
+from jobs import Job
+from kafka_cluster import GROUPS, NODES, TRANSACTIONS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.broker, pytest.mark.slow]
+
+MONITOR = """
+[[monitor]]
+name = "last-500"
+window = { kind = "count", size = 500, slide = 50 }
+metrics = ["auc", "h"]
+"""
+
+
+def test_brokers_that_are_killed_cost_no_update_and_double_none(tmp_path: Path) -> None:
+    """Those that coordinate the group and the transactions; then two of three at once."""
+    events = tied_events(20_000, keys=8, seed=12)
+    expected = expected_updates(events, reference_h)
+    parts = [events[start : start + 5_000] for start in range(0, len(events), 5_000)]
+    with kafka_cluster.running() as cluster:
+        job = Job(cluster.bootstrap_servers, tmp_path, MONITOR, 3)
+        job.path.write_text(job.path.read_text().replace("replication = 1", "replication = 3"))
+        made = rocstream("topics", "create", "-c", job.path)
+        assert made.code == 0, made.err
+        assert made.out.count("min.insync.replicas = 2") == 4
+
+        def published() -> int:
+            return len(job.read(job.settings.topics.updates, 0))
+
+        with job.worker() as worker, ThreadPoolExecutor(1) as thread:
+            worker.wait_until_ready()
+            job.produce(parts[0])
+            worker.wait_for(lambda: published() > 20)
+            for coordinated, part in ((GROUPS, parts[1]), (TRANSACTIONS, parts[2])):
+                node = cluster.leader(coordinated)
+                before = published()
+                producing = thread.submit(job.produce, part)
+                cluster.kill(node)
+                producing.result(60)
+                worker.wait_for(lambda before=before: published() > before + 50)
+                cluster.start(node)
+
+            # With one broker left nothing can be written: what the worker has it must keep.
+            worker.signal(signal.SIGSTOP)
+            job.produce(parts[3])
+            told = worker.text().count("waiting for the broker")
+            cluster.kill(*NODES[1:])
+            worker.signal(signal.SIGCONT)
+            worker.wait_for(lambda: worker.text().count("waiting for the broker") > told)
+            cluster.start(*NODES[1:])
+            assert_exactly(job.updates(len(expected), seconds=60), expected)
+            worker.signal(signal.SIGTERM)
+            assert worker.exit_code() == 0, worker.text()[-3000:]
+        assert job.state()["events"] == len(events)
