@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -109,3 +109,41 @@ def h_measure(
         return math.nan
     loss, most = expected_loss(events, alpha, beta, priors)
     return 1 - loss / most
+
+
+def vuhs_direct(samples: Sequence[Sequence[float]]) -> Fraction:
+    """Weigh every choice of one score per class, as Wu et al. define the estimator (4)."""
+    total = Fraction(0)
+    for choice in product(*samples):
+        if any(low > high for low, high in pairwise(choice)):
+            continue
+        weight, run = Fraction(1), 1
+        for low, high in pairwise(choice):
+            run = run + 1 if low == high else 1
+            weight /= run
+        total += weight
+    return total / math.prod(map(len, samples))
+
+
+def vuhs_by_patterns(samples: Sequence[Sequence[float]]) -> Fraction:
+    """Count the events of each pattern of equalities, by Wu et al.'s dynamic programme."""
+    scores = sorted({score for sample in samples for score in sample})
+    counts = [[sample.count(score) for score in scores] for sample in samples]
+    total = Fraction(0)
+    for equal in product((False, True), repeat=len(samples) - 1):
+        runs = [[0]]
+        for place, same in enumerate(equal, 1):
+            if same:
+                runs[-1].append(place)
+            else:
+                runs.append([place])
+        below = [1] * len(scores)  # chains of the runs so far that end below each score
+        for run in runs:
+            here = [
+                chains * math.prod(counts[place][at] for place in run)
+                for at, chains in enumerate(below)
+            ]
+            below = [sum(here[:at]) for at in range(len(scores))]
+            events = sum(here)
+        total += Fraction(events, math.prod(math.factorial(len(run)) for run in runs))
+    return total / math.prod(map(len, samples))
