@@ -257,6 +257,39 @@ cdef class CountWindow:
         self.run(batch, reader)
         return Readings(names, reader.arrays)
 
+    def readings(self, read=("auc", "h"), alpha=2.0, beta=2.0):
+        """Read the window as it is; O(log n) and what each reading takes.
+
+        Parameters
+        ----------
+        read, alpha, beta
+            As for `slide`.
+
+        Returns
+        -------
+        readings
+            As of `slide`, with one entry.
+
+        Raises
+        ------
+        ValueError
+            When a name or a parameter is bad.
+        """
+        names = known(read if type(read) is tuple else tuple(read))
+        cdef Reader reader = Reader(names, 1, Severity(alpha, beta), 1)
+        cdef Batch nothing = Batch()
+        if self.busy:
+            raise RuntimeError("another thread is pushing events into this window")
+        self.busy = True
+        try:
+            if self.held:
+                self.read(nothing, -1, reader)
+            else:
+                reader.read(self.roc, 0, 0, 0)
+        finally:
+            self.busy = False
+        return Readings(names, reader.arrays)
+
     def columns(self, start, stop):
         """Copy the events with ordinals in [start, stop) that are still inside; O(stop - start)."""
         cdef Py_ssize_t low = max(min(start - self.first, self.held), 0)

@@ -140,8 +140,31 @@ class Window(ABC):
             self._take(event)
             if self.seen % every == 0:
                 rows.append([self._read(name, *severity) for name in names])
-        arrays = [_array(name, [row[column] for row in rows]) for column, name in enumerate(names)]
-        return Readings(names, arrays)
+        return _readings(names, rows)
+
+    def readings(
+        self, read: Iterable[str] = ("auc", "h"), alpha: float = 2.0, beta: float = 2.0
+    ) -> Readings:
+        """Read the window as it is.
+
+        Parameters
+        ----------
+        read, alpha, beta
+            As for `slide`.
+
+        Returns
+        -------
+        readings
+            As of `slide`, with one entry.
+
+        Raises
+        ------
+        ValueError
+            When a name or a parameter is bad.
+        """
+        names = check_names(read)
+        severity = check_severity(alpha, beta)
+        return _readings(names, [[self._read(name, *severity) for name in names]])
 
     @abstractmethod
     def _take(self, event: Event) -> None:
@@ -199,6 +222,11 @@ def events_of(columns: Columns) -> Iterator[Event]:
         strict=True,
     )
     return map(Event._make, rows)
+
+
+def _readings(names: tuple[str, ...], rows: Sequence[Sequence[float]]) -> Readings:
+    columns = [[row[at] for row in rows] for at in range(len(names))]
+    return Readings(names, [_array(*column) for column in zip(names, columns, strict=True)])
 
 
 def _array(name: str, values: Sequence[float]) -> Any:

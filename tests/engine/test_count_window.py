@@ -260,3 +260,21 @@ def test_a_long_run_reads_the_bits_of_a_window_made_anew(engine: Any) -> None:
         assert again.auc.tobytes() == readings.auc[-1:].tobytes()
         assert again.h.tobytes() == readings.h[-1:].tobytes()
         window._check()
+
+
+@given(events=st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.9]), st.integers(0, 1)), max_size=30))
+def test_a_window_can_be_read_between_slides(engine: Any, events: list[tuple[float, int]]) -> None:
+    names = ("auc", "h", "events", "positives", "negatives", "start", "end", "f1@0.5")
+    window, slid = engine.CountWindow(7), engine.CountWindow(7)
+    empty = window.readings(names)
+    assert [column.tolist() for column in empty][2:7] == [[0], [0], [0], [0], [0]]
+    for time, (score, label) in enumerate(events):
+        window.push(score, label, time=time)
+        expected = slid.slide([score], [label], None, [time], every=1, read=names)
+        found = window.readings(names)
+        assert found.names == names
+        for ours, theirs in zip(found, expected, strict=True):
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(ValueError, match="no reading"):
+        window.readings(("aucc",))
