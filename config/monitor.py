@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import timedelta  # noqa: TC003 - pydantic reads the annotation
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from config.metrics import METRICS
-from config.values import Section, choice, listed, nearest, number, refuse, whole
+from config.values import (
+    DurationText,
+    Section,
+    choice,
+    duration,
+    listed,
+    nearest,
+    number,
+    refuse,
+    whole,
+)
 
 # A window of so many events takes some 4 GB: beyond it a mistyped size is likelier than a wish.
 LARGEST_WINDOW: Final = 100_000_000
 MOST_THRESHOLDS: Final = 20
+MOST_KEYS: Final = 100_000_000
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _KINDS: Final = ("count",)
 
@@ -90,6 +102,11 @@ class Monitor(Section):
         Settings of the H-measure.
     thresholds
         Scores at which the metrics of decisions (accuracy, f1, ...) are read.
+    key_ttl
+        How far, in event time, the watermark may run ahead of a key's newest event before the key
+        is dropped; None keeps silent keys for good.
+    key_limit
+        How many keys a task may hold; a new one beyond it drops the one that was silent longest.
     """
 
     name: Annotated[
@@ -120,3 +137,10 @@ class Monitor(Section):
             ],
         ),
     ] = (0.5,)
+    key_ttl: Annotated[timedelta, duration("1ms", "36500d"), DurationText] | None = None
+    key_limit: Annotated[int, whole(1, MOST_KEYS)] | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether keys may leave, so that what a key reads hangs on what others do."""
+        return self.key_ttl is not None or self.key_limit is not None

@@ -119,6 +119,10 @@ class Cursor:
         Largest event time seen, ms; -1 before the first.
     fingerprint
         Of all ``[event]`` settings: pages of other settings mean something else.
+    inside
+        Names of the monitors whose windows have the event at ``offset`` and ``index`` inside
+        already: it makes more keys leave than one transaction should hold. None where no event
+        is taken in half-way.
     gap
         Whether the windows once restarted empty behind a gap in the log, on demand.
     monitors, counts
@@ -134,6 +138,12 @@ class Cursor:
     gap: bool = False
     monitors: dict[str, MonitorState] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+    inside: tuple[str, ...] | None = None
+
+    @property
+    def place(self) -> tuple[int, int, tuple[str, ...] | None]:
+        """How far the task has come, in full."""
+        return self.offset, self.index, self.inside
 
 
 def key_prefix(monitor: str, key: str) -> bytes:
@@ -341,7 +351,10 @@ def _concatenate(parts: list[Columns]) -> Columns:
 
 def pack_cursor(cursor: Cursor) -> bytes:
     """Return the cursor's value under `CURSOR_KEY`."""
-    return _seal(CURSOR_KEY, _KIND_CURSOR, orjson.dumps(cursor, option=orjson.OPT_SORT_KEYS))
+    fields = {name: getattr(cursor, name) for name in cursor.__slots__}
+    if cursor.inside is None:
+        del fields["inside"]
+    return _seal(CURSOR_KEY, _KIND_CURSOR, orjson.dumps(fields, option=orjson.OPT_SORT_KEYS))
 
 
 def unpack_cursor(value: bytes) -> Cursor:
@@ -354,6 +367,8 @@ def unpack_cursor(value: bytes) -> Cursor:
     """
     fields: dict[str, Any] = orjson.loads(_unseal(CURSOR_KEY, _KIND_CURSOR, value))
     fields["monitors"] = {k: MonitorState(**v) for k, v in fields["monitors"].items()}
+    if "inside" in fields:
+        fields["inside"] = tuple(fields["inside"])
     return Cursor(**fields)
 
 

@@ -13,27 +13,30 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from config.errors import DecisionError
-from engine import CountWindow
 from worker import pages, rejected
+from worker.bounded import BoundedWatch
 from worker.events import Parser
-from worker.pages import PAGE_EVENTS, Cursor, MonitorState, StateError
-from worker.updates import Slides, Writer
+from worker.pages import Cursor, StateError
+from worker.parts import Moment, Turn, apart, last_of
+from worker.watch import Published, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from config import Monitor, Settings
+    from worker.bounded import Note
     from worker.events import Batch, KeyedEvents, Record
     from worker.messages import Message
 
 BATCH_EVENTS: Final = 4096
 """Events taken in between two points where the agent may hand over: small enough to stay in the
 cache and to bound a transaction, large enough that work per batch does not count."""
+
+DROPPED_KEYS: Final = 1000
+"""Keys that leave at one event between two points where the agent may hand over."""
 
 REJECTION_BYTES: Final = 1_000_000
 """A dead letter's size at the most: under the 1 MiB that topics take unless told otherwise."""
@@ -49,107 +52,6 @@ class Outcome(NamedTuple):
     rejections: list[Message]
     pages: dict[bytes, bytes | None]
     cursor: Cursor
-
-
-class _Kept:
-    """A key's window, and which of its pages the changelog holds."""
-
-    __slots__ = ("first_page", "prefix", "window", "written")
-
-    def __init__(self, prefix: bytes, window: CountWindow, first_page: int, written: int) -> None:
-        self.prefix = prefix
-        self.window = window
-        self.first_page = first_page
-        self.written = written
-
-    def pages(self) -> list[tuple[bytes, bytes | None]]:
-        """Return what the changelog lacks: new pages, the rewritten open one, tombstones."""
-        window = self.window
-        oldest = window.first // PAGE_EVENTS
-        changed: list[tuple[bytes, bytes | None]] = []
-        changed += pages.written(window, self.prefix, self.written)
-        if self.first_page < oldest:
-            gone = range(self.first_page, min(oldest, -(-self.written // PAGE_EVENTS)))
-            changed += [(pages.page_key(self.prefix, page), None) for page in gone]
-        self.first_page = oldest
-        self.written = window.seen
-        return changed
-
-
-class _Published:
-    """The updates of a batch, and where the events stand that made the windows slide."""
-
-    __slots__ = ("_indexes", "_messages", "_offsets")
-
-    def __init__(self) -> None:
-        self._messages: list[Message] = []
-        self._offsets: list[int] = []
-        self._indexes: list[int] = []
-
-    def add(self, messages: list[Message], slides: Slides) -> None:
-        """Add updates of one monitor and key; monitors come in their order."""
-        self._messages += messages
-        self._offsets += slides.offsets
-        self._indexes += slides.indexes
-
-    def ordered(self) -> list[Message]:
-        """Return the updates by offset, index and monitor; O(n log n)."""
-        # Sorts that keep equals in order: the monitors' updates of one event are in theirs already.
-        if any(self._indexes):
-            order = np.lexsort((self._indexes, self._offsets))
-        else:
-            order = np.argsort(self._offsets, kind="stable")
-        messages = self._messages
-        return [messages[at] for at in order.tolist()]
-
-
-class _Watch:
-    """One monitor at work: its windows by key, and which of them have changed."""
-
-    def __init__(self, monitor: Monitor, topic: str, partition: int) -> None:
-        self.monitor = monitor
-        self.writer = Writer(monitor, topic, partition)
-        self.windows: dict[str, _Kept] = {}
-        self.dirty: dict[str, _Kept] = {}
-        self.events = 0
-        self.updates = 0
-
-    def push(self, key: str, events: KeyedEvents, out: _Published, *, gap: bool) -> None:
-        """Push a key's events in order; publish an update for each slide."""
-        kept = self.windows.get(key)
-        if kept is None:
-            window = CountWindow(self.monitor.window.size)
-            kept = _Kept(pages.key_prefix(self.monitor.name, key), window, 0, 0)
-            self.windows[key] = kept
-        self.dirty[key] = kept
-        window = kept.window
-        every = self.monitor.window.slide
-        seen = window.seen
-        readings = window.slide(
-            events.scores,
-            events.labels,
-            events.weights,
-            events.times,
-            every=every,
-            read=self.writer.read,
-            alpha=float(self.monitor.h.alpha),
-            beta=float(self.monitor.h.beta),
-        )
-        self.events += len(events.scores)
-        first = every - seen % every - 1
-        if first >= len(events.scores):
-            return
-        at = slice(first, None, every)
-        columns = (events.times[at], events.offsets[at], events.indexes[at])
-        slides = Slides((seen + first + 1) // every, *map(_plain, columns))
-        messages = self.writer.write(key, slides, readings, gap=gap)
-        self.updates += len(messages)
-        out.add(messages, slides)
-
-    def state(self) -> MonitorState:
-        """Return what the cursor keeps of this monitor."""
-        window = self.monitor.window
-        return MonitorState(window.kind, window.slide, self.events, self.updates)
 
 
 class Pipeline:
@@ -179,7 +81,8 @@ class Pipeline:
         self._parser = Parser(settings.event)
         self._partition = partition
         self._rejection_bytes = rejection_bytes
-        self._watches = [_Watch(monitor, topic, partition) for monitor in settings.monitors]
+        self._watches = [_watch(monitor, topic, partition) for monitor in settings.monitors]
+        self._bounded = [watch for watch in self._watches if isinstance(watch, BoundedWatch)]
         self._counts: Counter[str] = Counter()
         self._cursor = Cursor(topic, topic_id, 0, settings.event_fingerprint())
         self._updates: list[Message] = []
@@ -194,8 +97,9 @@ class Pipeline:
 
     @property
     def buffered(self) -> int:
-        """Messages waiting for `take`, pages not counted."""
-        return len(self._updates) + len(self._rejections)
+        """Messages and tombstones waiting for `take`, pages not counted."""
+        tombstones = sum(len(watch.dropped) for watch in self._watches)
+        return len(self._updates) + len(self._rejections) + tombstones
 
     @property
     def buffered_bytes(self) -> int:
@@ -209,8 +113,8 @@ class Pipeline:
         transaction.
         """
         for watch in self._watches:
-            self._forget(watch)
-        self._cursor = replace(self._cursor, offset=offset, index=0, gap=gap)
+            watch.forget()
+        self._cursor = replace(self._cursor, offset=offset, index=0, inside=None, gap=gap)
 
     def restore(self, records: Mapping[bytes, bytes]) -> bool:
         """Rebuild the state from the live records of the task's changelog partition.
@@ -252,11 +156,9 @@ class Pipeline:
             if watch is None:
                 self._dropped.update((raw, None) for raw, _ in found)
                 continue
-            first, columns, _ = pages.joined(found)
-            window = CountWindow.restore(watch.monitor.window.size, first, columns)
-            prefix = pages.key_prefix(oldest.monitor, oldest.key)
-            watch.windows[oldest.key] = _Kept(prefix, window, oldest.page, window.seen)
+            watch.restore(oldest.key, oldest.page, pages.joined(found))
         for name, watch in monitors.items():
+            watch.restored()
             watch.events = cursor.monitors[name].events
             watch.updates = cursor.monitors[name].updates
         self._counts = Counter(cursor.counts)
@@ -269,15 +171,37 @@ class Pipeline:
         Work is done as the iterator is advanced; at each yield all that was taken in is in the
         windows, the buffers and the cursor alike, so one may stop there for good.
         """
-        cursor = self._cursor
-        if records and records[0].offset < cursor.offset:
-            records = [record for record in records if record.offset >= cursor.offset]
-        if not records:
-            return
-        index = cursor.index if records[0].offset == cursor.offset else 0
-        for batch in self._parser.batches(records, index, BATCH_EVENTS):
-            self._apply(batch)
-            yield
+        while records := self._ahead(records):
+            cursor = self._cursor
+            index = cursor.index if records[0].offset == cursor.offset else 0
+            # Where the next event makes many keys leave, it is taken in by itself.
+            alone = cursor.inside is not None or self._excess
+            batches = self._parser.batches(
+                records,
+                index,
+                1 if alone else BATCH_EVENTS,
+                watermark=cursor.watermark,
+                tick=self.tick,
+            )
+            for batch in batches:
+                yield from self._advance(batch)
+                yield
+                if alone:
+                    break
+            else:
+                return
+
+    def tick(self) -> int | None:
+        """Return the event time (ms) at which keys may expire next: a batch has to end there.
+
+        That is, right behind the event or heartbeat that moves the watermark to it or beyond.
+        None while no monitor has a `key_ttl`.
+        """
+        watermark = self._cursor.watermark
+        if self._cursor.inside is not None:
+            return watermark + 1
+        found = [watch.expiry.tick(watermark) for watch in self._bounded if watch.expiry]
+        return min(found, default=None)
 
     def take(self) -> Outcome:
         """Hand out what has gathered since the last call, as the content of one transaction."""
@@ -288,52 +212,122 @@ class Pipeline:
         )
         written: dict[bytes, bytes | None] = dict.fromkeys(self._dropped)
         for watch in self._watches:
-            for kept in watch.dirty.values():
-                written.update(kept.pages())
-            watch.dirty.clear()
+            written.update(watch.pages())
         outcome = Outcome(self._updates, self._rejections, written, self._cursor)
         self._updates, self._rejections, self._dropped, self._bytes = [], [], {}, 0
         return outcome
 
-    def _apply(self, batch: Batch) -> None:
-        gap = self._cursor.gap
-        published = _Published()
-        for watch in self._watches:
-            for key, events in batch.keys.items():
-                watch.push(key, events, published, gap=gap)
-        updates = published.ordered()
-        rejections = [
-            rejected.message(rejection, self._cursor.topic, self._partition, self._rejection_bytes)
-            for rejection in batch.rejections
-        ]
-        self._bytes += sum([len(update.value or b"") for update in updates])
-        self._bytes += sum(len(m.key or b"") + len(m.value or b"") for m in rejections)
-        self._updates.extend(updates)
-        self._rejections.extend(rejections)
-        self._counts.update(batch.counts)
+    @property
+    def _excess(self) -> bool:
+        """Whether a limit was lowered below the keys that there are."""
+        return any(watch.excess for watch in self._bounded)
+
+    def _ahead(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Leave out the records that are taken in already."""
+        cursor = self._cursor
+        if records and records[0].offset < cursor.offset:
+            records = [record for record in records if record.offset >= cursor.offset]
+        if records and records[0].offset > cursor.offset and cursor.inside is not None:
+            # The record that was taken in half-way is gone from the log.
+            self._cursor = replace(cursor, index=0, inside=None)
+        return records
+
+    def _advance(self, batch: Batch) -> Iterator[None]:
+        """Take a batch in; yield in between where its last event makes many keys leave."""
+        turn = self._turn(batch) if self._bounded else None
+        if turn is None:
+            self._publish(self._watches, batch.keys)
+            self._note(batch)
+        else:
+            yield from self._drop(batch, turn)
         self._cursor = replace(
             self._cursor,
             offset=batch.offset,
             index=batch.index,
             watermark=max(self._cursor.watermark, batch.watermark),
+            inside=None,
         )
 
-    def _forget(self, watch: _Watch) -> None:
-        for kept in watch.windows.values():
-            for page in range(kept.first_page, -(-kept.written // PAGE_EVENTS)):
-                self._dropped[pages.page_key(kept.prefix, page)] = None
-        watch.windows.clear()
-        watch.dirty.clear()
+    def _turn(self, batch: Batch) -> Turn | None:
+        """Return the end of a batch where keys may leave there for other than a new key."""
+        before, watermark = self._cursor.watermark, batch.watermark
+        ticked = any(watch.ticks(before, watermark) for watch in self._bounded)
+        if not ticked and self._cursor.inside is None and not self._excess:
+            return None
+        last = last_of(batch.keys)
+        if ticked and (last is None or last.moment.time < watermark):
+            # What moved the watermark is a heartbeat, which stands behind all events.
+            return Turn(None, Moment(watermark, batch.offset - 1, 0))
+        return last
+
+    def _drop(self, batch: Batch, turn: Turn) -> Iterator[None]:
+        """Take a batch in whose end makes keys leave, not too many of them between two yields.
+
+        Up to its last event it is taken in as ever, then that event monitor by monitor: keys leave
+        that have no room beside it, it is pushed, keys leave that it shows to be expired. At the
+        yields in between the cursor stands before the event and names the monitors that have it
+        inside; what they lack of the rest follows from the keys that are still there.
+        """
+        before, after = self._cursor.watermark, batch.watermark
+        rest, last = apart(batch.keys, turn.key)
+        if self._cursor.inside is None:
+            self._publish(self._watches, rest)
+            self._note(batch)
+            _, offset, index = turn.moment
+            self._cursor = replace(self._cursor, offset=offset, index=index, inside=())
+        for watch in self._watches:
+            inside = self._cursor.inside or ()
+            bounded = watch if isinstance(watch, BoundedWatch) else None
+            if watch.monitor.name not in inside:
+                if bounded is not None and turn.key is not None:
+                    yield from self._leave(bounded, bounded.surplus(turn.key), turn, "key_limit")
+                self._publish([watch], last)
+                inside = (*inside, watch.monitor.name)
+                self._cursor = replace(self._cursor, inside=inside)
+            if bounded is not None:
+                yield from self._leave(bounded, bounded.due(before, after), turn, "expired")
+
+    def _leave(
+        self, watch: BoundedWatch, keys: Iterable[str], turn: Turn, note: Note
+    ) -> Iterator[None]:
+        """Let keys go; yield after every so many."""
+        published = Published()
+        for count, key in enumerate(keys, 1):
+            watch.drop(key, turn.moment, note, published)
+            if count % DROPPED_KEYS == 0:
+                self._buffer(published)
+                published = Published()
+                yield
+        self._buffer(published)
+
+    def _publish(self, watches: Sequence[Watch], keys: Mapping[str, KeyedEvents]) -> None:
+        """Push events, and buffer the updates that follow in the order of the log."""
+        published = Published()
+        for watch in watches:
+            watch.take(keys, published, gap=self._cursor.gap)
+        self._buffer(published)
+
+    def _buffer(self, published: Published) -> None:
+        updates = published.ordered()
+        self._bytes += sum([len(update.value or b"") for update in updates])
+        self._updates.extend(updates)
+
+    def _note(self, batch: Batch) -> None:
+        """Count what a batch holds, and buffer its rejections."""
+        rejections = [
+            rejected.message(rejection, self._cursor.topic, self._partition, self._rejection_bytes)
+            for rejection in batch.rejections
+        ]
+        self._bytes += sum(len(m.key or b"") + len(m.value or b"") for m in rejections)
+        self._rejections.extend(rejections)
+        self._counts.update(batch.counts)
 
 
-def _plain(column: Any) -> list[int]:
-    """Return a column as a list; readers that take whole arrays in bring arrays."""
-    if isinstance(column, np.ndarray):
-        column = column.tolist()
-    return list(column)
+def _watch(monitor: Monitor, topic: str, partition: int) -> Watch:
+    return (BoundedWatch if monitor.bounded else Watch)(monitor, topic, partition)
 
 
-def _fits(watch: _Watch, cursor: Cursor) -> bool:
+def _fits(watch: Watch, cursor: Cursor) -> bool:
     """Tell whether a monitor's pages go on meaning what they did: same kind, same slide."""
     state = cursor.monitors.get(watch.monitor.name)
     window = watch.monitor.window

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,6 +84,9 @@ def _job(**changed: Any) -> dict[str, Any]:
         {"monitor": [{"name": "m", "window": WINDOW, "metrics": ["h", "h"]}]},
         {"monitor": [{"name": "m", "window": WINDOW, "h": {"alpha": 0}}]},
         {"monitor": [{"name": "a b", "window": WINDOW}]},
+        {"monitor": [{"name": "m", "window": WINDOW, "key_ttl": 3600}]},
+        {"monitor": [{"name": "m", "window": WINDOW, "key_ttl": "1 week"}]},
+        {"monitor": [{"name": "m", "window": WINDOW, "key_limit": 0}]},
         {"event": {"max_ahead": 3600}},
         {"event": {"max_ahead": "1 week"}},
         {"event": {"labels": {"a": 2}}},
@@ -97,6 +101,20 @@ def test_the_schema_refuses_what_loading_refuses(
     validator.validate(_job())
     with pytest.raises(jsonschema.ValidationError):
         validator.validate(_job(**wrong))
+
+
+def test_the_schema_takes_both_bounds_of_keys(
+    validator: jsonschema.Draft202012Validator, load: Callable[..., config.Settings]
+) -> None:
+    bounds = {"key_ttl": "1.5h", "key_limit": 1_000_000}
+    validator.validate(_job(monitor=[{"name": "m", "window": WINDOW, **bounds}]))
+    lines = (
+        'name = "m"\nwindow = { kind = "count", size = 10, slide = 1 }\n'
+        'key_ttl = "1.5h"\nkey_limit = 1_000_000'
+    )
+    (monitor,) = load(monitor=lines).monitors
+    assert (monitor.key_ttl, monitor.key_limit) == (timedelta(minutes=90), 1_000_000)
+    assert monitor.model_dump(mode="json")["key_ttl"] == "90m"
 
 
 def test_the_schema_tells_defaults_as_a_person_writes_them() -> None:

@@ -241,6 +241,22 @@ def test_only_the_keys_that_are_asked_for_are_replayed(
     assert replayed(settings, path, keys=["0*", "NA"]) == expected
 
 
+def test_a_limit_of_keys_is_honoured_also_for_the_keys_that_are_asked_for(
+    settings_of: Callable[..., config.Settings], tmp_path: Path
+) -> None:
+    settings = settings_of(MONITORS.replace("slide = 7 }", "slide = 1 }\nkey_limit = 2"))
+    documents = [
+        {**one, "key": one["key"] if at % 50 < 25 else f"k{at % 7}"}
+        for at, one in enumerate(events())
+    ]
+    expected = live(settings, "x.jsonl", documents)
+    path = jsonl(tmp_path / "x.jsonl", documents)
+    assert replayed(settings, path) == expected
+    assert sum(json.loads(one)["note"] == "key_limit" for one in expected) > 100
+    asked = [one for one in expected if json.loads(one)["key"] == "NA"]
+    assert replayed(settings, path, keys=["NA"]) == asked
+
+
 def test_updates_as_parquet_are_those_of_json(job: Callable[..., Path], tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     jsonl(tmp_path / "x.jsonl", events())

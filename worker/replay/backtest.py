@@ -124,6 +124,8 @@ class Backtest:
         )
         if self.comparison is not None:
             self.comparison.wants = self.player.chooser.wants
+        for recorder in self.recorders:
+            recorder.wants = self.player.chooser.wants
         self.rejected = Rejected(options.rejected)
 
     def run(self, results: Console, told: Console) -> Outcome:
@@ -253,6 +255,12 @@ class Backtest:
                 "--processes is for updates alone: leave it out with --sweep, --alert, --compare, "
                 "--report and --plot"
             )
+        for monitor in self.settings.monitors:
+            if monitor.bounded:
+                raise SettingsError(
+                    f'--processes: which keys of the monitor "{monitor.name}" leave (key_ttl, '
+                    "key_limit) hangs on all keys together, and each process has some: leave it out"
+                )
         event, fixed = self.settings.event, None
         timestamp = -1
         if options.sources:

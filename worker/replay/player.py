@@ -73,6 +73,11 @@ class Chooser:
         self._patterns = patterns
         self._known: dict[str, bool] = {}
 
+    @property
+    def all(self) -> bool:
+        """Whether all keys are asked for."""
+        return self._patterns is None
+
     def wants(self, key: str) -> bool:
         """Tell whether a key is asked for."""
         if self._patterns is None:
@@ -136,6 +141,8 @@ class Player:
             self._trimmer = Trimmer(span, several=source.several)
         self.chooser = Chooser(keys)
         self._makers = list(tapes) or [Tape] * len(self.settings)
+        # Whether a key leaves hangs on what the others do.
+        self._bounded = any(one.bounded for each in self.settings for one in each.monitors)
         self._readings = [self.settings[0].event, *extra]
         self._others = others
         self._stops = list(stops)
@@ -183,14 +190,23 @@ class Player:
 
     def _steps(self, log: Log, run: Run, *, published: bool) -> Iterator[Step]:
         for batch in run.batches(0):
-            self.chooser.choose(batch)
+            if not self._bounded:
+                self.chooser.choose(batch)
             for tape in self.tapes:
                 tape.published = published
-            updates = [tape.play(batch) for tape in self.tapes]
+            updates = [self._chosen(tape.play(batch)) for tape in self.tapes]
+            if self._bounded:
+                self.chooser.choose(batch)
             if not published:
                 updates = [[] for _ in updates]
             self._tell(log, batch, published=published)
             yield Step(log, batch, updates, published)
+
+    def _chosen(self, updates: list[Message]) -> list[Message]:
+        """Leave out the updates of keys that are not asked for, where all are played."""
+        if not self._bounded or self.chooser.all:
+            return updates
+        return [one for one in updates if self.chooser.wants((one.key or b"").decode())]
 
     def _tell(self, log: Log, batch: Batch, *, published: bool) -> None:
         if published:

@@ -10,7 +10,7 @@ from worker.replay.tape import Tape, UncountedWriter
 from worker.updates import Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from config import Monitor, Settings
     from worker.messages import Message
@@ -123,6 +123,11 @@ class Recorder:
         Where something changed, as a person says: lags are counted from there.
     held
         Points that are kept at most, of all keys; 0 when nothing will be drawn.
+
+    Attributes
+    ----------
+    wants
+        Tells whether a key is asked for; all are at first.
     """
 
     def __init__(
@@ -133,6 +138,7 @@ class Recorder:
         held: int = HELD,
     ) -> None:
         self.extra = tuple(extra)
+        self.wants: Callable[[str], bool] = _any
         self.watchmen = watchmen or {}
         self.series: dict[tuple[str, str], Series] = {}
         self._change = change
@@ -214,7 +220,8 @@ class _RecordedWriter(Writer):
         note: str | None = None,
     ) -> list[Message]:
         """Return one message per slide."""
-        if self._tape.published:
+        # A key's last update repeats what its window held.
+        if self._tape.published and note is None and self._recorder.wants(key):
             self._recorder.take(self._monitor, key, self._points(slides, readings))
         own = Readings(readings.names[: self._own], tuple(readings)[: self._own])
         return super().write(key, slides, own, gap=gap, note=note)
@@ -247,6 +254,10 @@ class _RecordedWriter(Writer):
 
 class _RecordedUncountedWriter(_RecordedWriter, UncountedWriter):
     """The same, of windows that began in the middle."""
+
+
+def _any(_key: str) -> bool:
+    return True
 
 
 def _defined(value: Any) -> float | None:

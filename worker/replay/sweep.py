@@ -135,7 +135,7 @@ def _monitor(monitor: Monitor, path: str, value: Any, name: str) -> Monitor:
     if not isinstance(inner, dict) or last not in inner or isinstance(inner[last], dict):
         raise SettingsError(
             f"--sweep {path}: there is no such setting of a monitor: sweep window.size, "
-            "window.slide, h.alpha or h.beta"
+            "window.slide, h.alpha, h.beta, key_ttl or key_limit"
         )
     inner[last] = value
     try:

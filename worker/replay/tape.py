@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from config.errors import SettingsError
 from worker.pipeline import Pipeline
 from worker.updates import Writer
 
@@ -52,6 +53,12 @@ class Tape(Pipeline):
     """
 
     def __init__(self, settings: Settings, log: Log) -> None:
+        for monitor in settings.monitors:
+            if monitor.key_ttl is not None:
+                raise SettingsError(
+                    f'monitor "{monitor.name}": key_ttl: a replay does not honour it yet: take it '
+                    "out of the file that you replay under"
+                )
         super().__init__(settings, log.topic, log.partition)
         self.settings = settings
         self.published = True
@@ -66,12 +73,14 @@ class Tape(Pipeline):
 
     def play(self, batch: Batch) -> list[Message]:
         """Take a batch in and return the updates that follow from it."""
-        self._apply(batch)
+        for _ in self._advance(batch):
+            pass
         updates = self._updates
         self._updates, self._rejections = [], []
         for watch in self._watches:
             # Pages are for the changelog, which a replay has not.
             watch.dirty.clear()
+            watch.dropped.clear()
         return updates
 
     def windows(self) -> Iterator[tuple[Monitor, str, Columns]]:

@@ -187,11 +187,7 @@ class Task:
             await asyncio.gather(loop, return_exceptions=True)
 
     def _at_rest(self) -> bool:
-        cursor, committed = self.pipeline.cursor, self.committed
-        return committed is not None and (cursor.offset, cursor.index) == (
-            committed.offset,
-            committed.index,
-        )
+        return self.committed is not None and self.pipeline.cursor.place == self.committed.place
 
     async def _commit_loop(self) -> None:
         try:

@@ -1,0 +1,191 @@
+"""A monitor at work on one task: its windows by key, and what they publish."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine import CountWindow
+from worker import pages
+from worker.pages import PAGE_EVENTS, MonitorState
+from worker.updates import Slides, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from config import Monitor
+    from worker.events import KeyedEvents
+    from worker.messages import Message
+    from worker.pages import Page
+
+
+class Kept:
+    """A key's window, and which of its pages the changelog holds."""
+
+    __slots__ = ("first_page", "prefix", "window", "written")
+
+    def __init__(self, prefix: bytes, window: CountWindow, first_page: int, written: int) -> None:
+        self.prefix = prefix
+        self.window = window
+        self.first_page = first_page
+        self.written = written
+
+    def pages(self, head: bytes = b"") -> list[tuple[bytes, bytes | None]]:
+        """Return what the changelog lacks: new pages, the rewritten open one, tombstones.
+
+        `head` goes into the newest page.
+        """
+        window = self.window
+        oldest = window.first // PAGE_EVENTS
+        changed: list[tuple[bytes, bytes | None]] = []
+        changed += pages.written(window, self.prefix, self.written, head)
+        if self.first_page < oldest:
+            gone = range(self.first_page, min(oldest, -(-self.written // PAGE_EVENTS)))
+            changed += [(pages.page_key(self.prefix, page), None) for page in gone]
+        self.first_page = oldest
+        self.written = window.seen
+        return changed
+
+    def page_keys(self) -> Iterator[bytes]:
+        """Yield the keys of all pages that the changelog holds."""
+        for page in range(self.first_page, -(-self.written // PAGE_EVENTS)):
+            yield pages.page_key(self.prefix, page)
+
+
+class Published:
+    """The updates of a batch, and where the events stand that made the windows slide."""
+
+    __slots__ = ("_indexes", "_messages", "_offsets")
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._offsets: list[int] = []
+        self._indexes: list[int] = []
+
+    def add(self, messages: list[Message], slides: Slides) -> None:
+        """Add updates of one monitor and key; monitors come in their order."""
+        self._messages += messages
+        self._offsets += slides.offsets
+        self._indexes += slides.indexes
+
+    def ordered(self) -> list[Message]:
+        """Return the updates by offset, index and monitor; O(n log n)."""
+        # Sorts that keep equals in order: the monitors' updates of one event are in theirs already.
+        if any(self._indexes):
+            order = np.lexsort((self._indexes, self._offsets))
+        else:
+            order = np.argsort(self._offsets, kind="stable")
+        messages = self._messages
+        return [messages[at] for at in order.tolist()]
+
+
+class Watch:
+    """One monitor at work: its windows by key, and which of them have changed.
+
+    Parameters
+    ----------
+    monitor
+        The monitor's settings.
+    topic, partition
+        The input, named as the source of every update.
+
+    Attributes
+    ----------
+    windows
+        By key.
+    dirty
+        Those that the changelog lacks something of.
+    dropped
+        Keys of the changelog that are there no more.
+    events, updates
+        How many were taken in, and how many were published.
+    """
+
+    def __init__(self, monitor: Monitor, topic: str, partition: int) -> None:
+        self.monitor = monitor
+        self.writer = Writer(monitor, topic, partition)
+        self.windows: dict[str, Kept] = {}
+        self.dirty: dict[str, Kept] = {}
+        self.dropped: dict[bytes, None] = {}
+        self.events = 0
+        self.updates = 0
+
+    def take(self, keys: Mapping[str, KeyedEvents], out: Published, *, gap: bool) -> None:
+        """Take the events of a batch in; publish an update for each slide."""
+        for key, events in keys.items():
+            self.push(key, events, out, gap=gap)
+
+    def push(self, key: str, events: KeyedEvents, out: Published, *, gap: bool) -> None:
+        """Push a key's events in order; publish an update for each slide."""
+        kept = self.windows.get(key)
+        if kept is None:
+            window = CountWindow(self.monitor.window.size)
+            kept = Kept(pages.key_prefix(self.monitor.name, key), window, 0, 0)
+            self.windows[key] = kept
+        self.dirty[key] = kept
+        window = kept.window
+        every = self.monitor.window.slide
+        seen = window.seen
+        readings = window.slide(
+            events.scores,
+            events.labels,
+            events.weights,
+            events.times,
+            every=every,
+            read=self.writer.read,
+            alpha=float(self.monitor.h.alpha),
+            beta=float(self.monitor.h.beta),
+        )
+        self.events += len(events.scores)
+        first = every - seen % every - 1
+        if first >= len(events.scores):
+            return
+        at = slice(first, None, every)
+        columns = (events.times[at], events.offsets[at], events.indexes[at])
+        slides = Slides((seen + first + 1) // every, *map(_plain, columns))
+        messages = self.writer.write(key, slides, readings, gap=gap)
+        self.updates += len(messages)
+        out.add(messages, slides)
+
+    def restore(self, key: str, first_page: int, page: Page) -> None:
+        """Put a window in: the number of its oldest page, and what all its pages hold."""
+        window = CountWindow.restore(self.monitor.window.size, page.first, page.columns)
+        prefix = pages.key_prefix(self.monitor.name, key)
+        self.windows[key] = Kept(prefix, window, first_page, window.seen)
+
+    def restored(self) -> None:
+        """Take note that all windows are in."""
+
+    def forget(self) -> None:
+        """Let go of all windows, and have them gone from the changelog."""
+        for kept in self.windows.values():
+            self.dropped.update(dict.fromkeys(kept.page_keys()))
+        self.windows.clear()
+        self.dirty.clear()
+
+    def pages(self) -> Iterator[tuple[bytes, bytes | None]]:
+        """Yield what the changelog lacks, once: keys and values, None for a tombstone."""
+        # A key that left may have come back: what it has now comes last.
+        yield from self.dropped.items()
+        self.dropped = {}
+        for key, kept in self.dirty.items():
+            yield from kept.pages(self.head(key))
+        self.dirty.clear()
+
+    def head(self, key: str) -> bytes:
+        """Return what a key's newest page keeps besides events."""
+        del key
+        return b""
+
+    def state(self) -> MonitorState:
+        """Return what the cursor keeps of this monitor."""
+        window = self.monitor.window
+        return MonitorState(window.kind, window.slide, self.events, self.updates)
+
+
+def _plain(column: Any) -> list[int]:
+    """Return a column as a list; readers that take whole arrays in bring arrays."""
+    if isinstance(column, np.ndarray):
+        column = column.tolist()
+    return list(column)
