@@ -47,6 +47,44 @@ def test_a_missing_topic_ends_the_worker_with_the_cure(kafka: Any, tmp_path: Pat
         assert "Traceback" not in worker.text()
 
 
+# Looks the topics up, then lets the test have its way with the broker before it goes on.
+HALF_STARTED = """
+import pathlib, sys, time
+import worker.app
+from worker.cli import main
+go_on = pathlib.Path(sys.argv.pop(1))
+survey = worker.app.survey
+def survey_and_wait(*arguments):
+    found = survey(*arguments)
+    print("surveyed", flush=True)
+    while not go_on.exists():
+        time.sleep(0.02)
+    return found
+worker.app.survey = survey_and_wait
+main()
+"""
+
+
+def test_a_broker_that_goes_while_a_worker_starts_is_waited_for(
+    own_kafka: Any, tmp_path: Path
+) -> None:
+    job = Job(own_kafka.bootstrap_servers, tmp_path, MONITOR, 1)
+    job.create_topics()
+    events = tied_events(2_000, keys=2)
+    expected = expected_updates(events, reference_h)
+    job.produce(events)
+    go_on = tmp_path / "go-on"
+    with job.worker(program=("-c", HALF_STARTED, str(go_on))) as worker:
+        worker.wait_for(lambda: "surveyed" in worker.text())
+        own_kafka.kill()
+        go_on.touch()
+        worker.wait_for(lambda: "waiting for the broker" in worker.text())
+        own_kafka.start()
+        assert_exactly(job.updates(len(expected)), expected)
+        worker.signal(signal.SIGTERM)
+        assert worker.exit_code() == 0, worker.text()[-3000:]
+
+
 @pytest.mark.parametrize("how", [pytest.param("stop", marks=pytest.mark.slow), "kill"])
 def test_a_broker_that_goes_and_comes_is_waited_out(
     own_kafka: Any, tmp_path: Path, how: str

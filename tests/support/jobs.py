@@ -133,10 +133,16 @@ format = "json"
             future.result(20)
 
     @contextmanager
-    def worker(self, *arguments: str) -> Iterator[Worker]:
-        """Run a worker; it is killed at the end if it still runs."""
+    def worker(
+        self, *arguments: str, program: tuple[str, ...] = ("-m", "worker")
+    ) -> Iterator[Worker]:
+        """Run a worker; it is killed at the end if it still runs.
+
+        `program` is what Python runs in the place of the command line itself.
+        """
         self._workers += 1
-        worker = Worker(self.path, self.folder / f"worker-{self._workers}.log", arguments)
+        log = self.folder / f"worker-{self._workers}.log"
+        worker = Worker([*program, "worker", "-c", str(self.path), *arguments], log)
         try:
             yield worker
         finally:
@@ -204,11 +210,11 @@ format = "json"
 class Worker:
     """A `rocstream worker` process and what it logged."""
 
-    def __init__(self, path: Path, log: Path, arguments: tuple[str, ...]) -> None:
+    def __init__(self, command: list[str], log: Path) -> None:
         self.log = log
         with log.open("wb") as stream:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "worker", "worker", "-c", str(path), *arguments],
+                [sys.executable, *command],
                 stdout=stream,
                 stderr=subprocess.STDOUT,
                 cwd=Path(__file__).parents[2],

@@ -8,10 +8,15 @@ position comes from the tasks' cursors, and group offsets are written for lag to
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
-from aiokafka.errors import ConsumerStoppedError, CorruptRecordException
+from aiokafka.errors import (
+    ConsumerStoppedError,
+    CorruptRecordException,
+    KafkaConnectionError,
+)
 from aiokafka.structs import OffsetAndMetadata
 from faust.tables.recovery import RebalanceAgain
 from faust.transport.drivers import aiokafka as stock
@@ -37,6 +42,7 @@ FETCH_WAIT_MS: Final = 20
 quiet partition blocks the next one to the same broker."""
 
 POLL_SECONDS: Final = 0.2
+RETRY_SECONDS: Final = 0.5
 
 
 class ConsumerThread(stock.AIOKafkaConsumerThread):
@@ -51,6 +57,22 @@ class ConsumerThread(stock.AIOKafkaConsumerThread):
         consumer._isolation_level = "read_committed"  # noqa: SLF001
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001
         return consumer
+
+    async def on_start(self) -> None:
+        """Start the consumer; wait for a broker that went away after its topics were looked up."""
+        consumer = self._consumer = self._create_consumer(loop=self.thread_loop)
+        self.time_started = time.monotonic()
+        told = False
+        while not self.should_stop:
+            try:
+                await consumer.start()
+            except KafkaConnectionError as error:
+                if not told:
+                    log.warning("waiting for the broker to read from", error=str(error))
+                    told = True
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return
 
     async def commit_marked(self, offsets: Mapping[TP, int]) -> None:
         """Commit offsets to the group, marked as ours."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import faust
 import structlog
+from faust.app.base import BootStrategy
 
 from config.errors import DecisionError, RocstreamError
 from config.kafka import librdkafka
@@ -50,10 +51,17 @@ DEATHS: Final = 5
 """More deaths of tasks than this within the time: somebody else writes under our name."""
 
 
+class _NoProducer(BootStrategy):
+    """Starts no producer of Faust's: tasks have their own."""
+
+    enable_kafka_producer = False
+
+
 class JobApp(faust.App):
     """A Faust app with the job it works for."""
 
     mundane_level = "debug"
+    BootStrategy = _NoProducer
 
     job: Job
 
