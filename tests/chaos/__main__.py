@@ -1,0 +1,61 @@
+"""Faults, overload, a full disk and a soak: `python tests/chaos --help`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+HERE = Path(__file__).resolve().parent
+# The modules here, the tests' helpers, and the project itself.
+sys.path[:0] = [str(HERE), str(HERE.parent / "support"), str(HERE.parents[1])]
+
+from faults import Plan, run  # noqa: E402
+from report import report  # noqa: E402
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+Report = Annotated[Path | None, typer.Option("--report", help="Write the report there.")]
+
+
+@app.callback()
+def main() -> None:
+    """Prove delivery under faults, on an Apache Kafka of one's own."""
+    # An end from outside is an end like any other: brokers and workers go with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
+@app.command()
+def faults(
+    *,
+    kills: Annotated[int, typer.Option(min=1, help="Workers killed with kill -9.")] = 50,
+    minutes: Annotated[float, typer.Option(help="Over which faults are spread.")] = 6.0,
+    seed: Annotated[int, typer.Option(help="Of stream and faults.")] = 1,
+    rate: Annotated[float, typer.Option(help="Events a second.")] = 3_000,
+    sabotage: Annotated[
+        str, typer.Option(help="Break the workers on purpose: cursor, transactions.")
+    ] = "",
+    broker_faults: Annotated[bool, typer.Option(help="Hurt the broker too.")] = True,
+    zombies: Annotated[bool, typer.Option(help="Freeze workers and wake them.")] = True,
+    to: Report = None,
+) -> None:
+    """Kill, freeze, stop and start workers and broker at seeded moments, and check everything.
+
+    Exit code 1 when anything was found.
+    """
+    result = run(Plan(kills, minutes, seed, rate, sabotage, broker_faults, zombies))
+    _end(report(result), to, good=result.good)
+
+
+def _end(text: str, to: Path | None, *, good: bool) -> None:
+    if to is not None:
+        to.write_text(text)
+    print(text)
+    if not good:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,141 @@
+"""What every run here stands on: a broker of its own, a job on it, and a folder that goes again."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from checker import Verdict, Window, check
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+from jobs import Job
+from reading import Reader
+from source import publish
+from stream import plain
+from understanding import Source as Understood
+
+from worker.admin import changelog_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+WINDOWS = (Window("last-500", 500, 50), Window("last-64", 64, 20))
+LEVEL = 100
+"""A multiple of each slide: a key with so many events has its last one in an update."""
+
+MONITORS = "".join(
+    f'[[monitor]]\nname = "{w.name}"\nmetrics = ["auc", "h"]\n'
+    f'window = {{ kind = "count", size = {w.size}, slide = {w.slide} }}\n'
+    for w in WINDOWS
+)
+
+# So small and so eager that the cleaner is at work all the time.
+COMPACTION = {
+    "segment.ms": "1000",
+    "segment.bytes": str(1 << 20),
+    "min.cleanable.dirty.ratio": "0.01",
+    "max.compaction.lag.ms": "1000",
+    "delete.retention.ms": "1000",
+}
+CLEANER = {"log.cleaner.backoff.ms": "500"}
+
+
+class Ground(NamedTuple):
+    """A broker (of tests/brokers.py), a job with its topics, and a folder for logs."""
+
+    broker: Any
+    job: Job
+    folder: Path
+
+    @property
+    def servers(self) -> str:
+        """The broker's address."""
+        return str(self.broker.bootstrap_servers)
+
+    @property
+    def changelog(self) -> str:
+        """The topic of the job's state."""
+        return changelog_name(self.job.settings)
+
+    def configure(self, topic: str, settings: dict[str, str]) -> None:
+        """Change settings of a topic, or with "" of the broker (whose id is 1)."""
+        kind, name = (ResourceType.TOPIC, topic) if topic else (ResourceType.BROKER, "1")
+        entries = [
+            ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+            for setting, value in settings.items()
+        ]
+        resource = ConfigResource(kind, name, incremental_configs=entries)
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        for future in admin.incremental_alter_configs([resource]).values():
+            future.result(20)
+
+
+@contextmanager
+def ground(partitions: int, *, compacting: bool = False) -> Iterator[Ground]:
+    """Start a broker and make a job on it; both are gone at the end."""
+    spec = importlib.util.spec_from_file_location("brokers", ROOT / "tests" / "brokers.py")
+    assert spec is not None
+    assert spec.loader is not None
+    brokers = importlib.util.module_from_spec(spec)
+    sys.modules["brokers"] = brokers
+    spec.loader.exec_module(brokers)
+    with (
+        tempfile.TemporaryDirectory(prefix="rocstream-chaos-") as folder,
+        brokers.running(own=True) as broker,
+    ):
+        job = Job(broker.bootstrap_servers, Path(folder), MONITORS, partitions)
+        job.create_topics()
+        made = Ground(broker, job, Path(folder))
+        if compacting:
+            made.configure("", CLEANER)
+            made.configure(made.changelog, COMPACTION)
+        yield made
+
+
+def understand_source(made: Ground) -> Understood:
+    """Fill each key up so that its last event has an update; return what the source holds."""
+    topic = made.job.settings.topics.events
+    understood = Understood()
+    with Reader(made.servers, topic) as reader:
+        understood.add(reader.to_end())
+        missing = {key: -len(kept.scores) % LEVEL for key, kept in understood.keys.items()}
+        publish(
+            made.servers,
+            topic,
+            (plain(key.encode()) for key, count in missing.items() for _ in range(count)),
+        )
+        understood.add(reader.to_end())
+    return understood
+
+
+def expected_count(understood: Understood) -> int:
+    """Return how many updates the source makes."""
+    return sum(len(k.scores) // w.slide for k in understood.keys.values() for w in WINDOWS)
+
+
+def judge(made: Ground, understood: Understood, *, h_updates: int) -> Verdict:
+    """Read what was published, from the beginning, and compare."""
+    topics = made.job.settings.topics
+    with Reader(made.servers, topics.updates) as reader:
+        updates = reader.to_end()
+    with Reader(made.servers, topics.rejected) as reader:
+        rejections = reader.to_end()
+    share = min(1.0, h_updates / max(1, len(updates)))
+    return check(understood, topics.events, WINDOWS, updates, rejections, h_share=share)
+
+
+def compaction(made: Ground) -> tuple[int, int]:
+    """Return how many offsets the changelog has given out, and how many records are left."""
+    with Reader(made.servers, made.changelog) as reader:
+        left = len(reader.to_end())
+        return sum(reader.places.values()), left
