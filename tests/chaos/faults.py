@@ -30,7 +30,7 @@ most kills land in a worker that works, and not in a group that waits for a sess
 
 LARGEST_CREW = 3
 PROGRESS_SECONDS = 5.0
-H_UPDATES = 500
+H_UPDATES = 300
 
 FREEZE_SECONDS = (11.0, 14.0)
 """A frozen worker's session is over after 10 s."""
