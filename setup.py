@@ -16,7 +16,14 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
 MODULES = (
+    "engine._ratio",
+    "engine._pool",
+    "engine._leaf",
+    "engine._inner",
     "engine._tree",
+    "engine._tree_check",
+    "engine._sort",
+    "engine._build",
     "engine._query",
     "engine._batch",
     "engine._severity",

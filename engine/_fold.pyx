@@ -15,7 +15,7 @@ from libc.stdint cimport uint32_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove, memset
 
-from engine._tree cimport rank_below
+from engine._leaf cimport rank_below
 
 cdef enum:
     LOW = LEAF * 5 // 16  # under so many scores a leaf looks for a neighbour to join

@@ -24,8 +24,10 @@ from libc.string cimport memmove
 
 import numpy as np
 
+from engine._counts cimport negatives, positives, trailing_zeros
+from engine._pool cimport NONE
 from engine._query cimport Query, search
-from engine._tree cimport MAX_HEIGHT, NONE, Step, negatives, positives, trailing_zeros
+from engine._tree cimport MAX_HEIGHT, Step
 
 # Under this expected loss of no skill (a severity far off the data) fixed point has too few digits.
 cdef double SMALL = 2.0 ** -10
@@ -180,7 +182,8 @@ cdef class Hull:
             bits = tree.heads[leaf].labels
             while rank < size:
                 if tree.heads[leaf].side == NONE:
-                    # A run of positives and the negatives behind it always join.
+                    # A run of positives and the negatives behind it always join; so do equal
+                    # scores, of which the positives stand first.
                     ones = trailing_zeros(~(bits >> rank)) if ~(bits >> rank) else 64
                     rank += ones
                     zeros = 0

@@ -2,10 +2,8 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from engine._fold cimport FoldTree, Node
+from engine._ratio cimport Whole
 from engine._tree cimport Status
-
-cdef extern from *:
-    ctypedef long long Whole "unsigned __int128"
 
 ctypedef fused Exact:
     uint64_t

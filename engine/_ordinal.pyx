@@ -21,6 +21,7 @@ from libc.string cimport memcpy, memset
 
 from engine._batch cimport pointer_of
 from engine._fold cimport NEVER, NO_ROW, FoldTree, Node
+from engine._ratio cimport Whole, wide_ratio
 from engine._tree cimport ABSENT, DONE, NO_MEMORY, Status
 
 import numpy as np
@@ -349,7 +350,7 @@ cdef class ProductTree(FoldTree):
         else:
             self.refresh(self.root, LONG_STATE)
             part = (<Whole *> self.root.summary)[at(0, self.classes)]
-        return quotient(part, whole)
+        return wide_ratio(part, whole)
 
     cdef double real_vuhs(self) except? -1:
         """The volume from products of doubles."""
@@ -423,34 +424,6 @@ cdef class ProductTree(FoldTree):
         assert rows + free == self.rows_used
         if not self.weighted:
             assert weights == [self.counts[k] for k in range(self.classes)]
-
-
-cdef double quotient(Whole part, Whole whole) noexcept nogil:
-    """part / whole in [0, 1], correctly rounded."""
-    cdef uint64_t bits = 0
-    cdef int scale = 0, i
-    if part >= whole:
-        return 1
-    if whole < <Whole> 1 << 53:
-        return <double> part / <double> whole
-    if part == 0:
-        return 0
-    # Long division, a bit at a time: 54 from the first one set, and whether anything is left.
-    while True:
-        scale -= 1
-        part <<= 1  # both are under 2**127
-        if part >= whole:
-            break
-    for i in range(54):
-        bits <<= 1
-        if part >= whole:
-            part -= whole
-            bits |= 1
-        part <<= 1
-    # Round half to even; the last bit goes.
-    if bits & 1 and (part or bits & 2):
-        bits += 1
-    return ldexp(<double> (bits >> 1), scale - 52)
 
 
 cdef int refuse(Status status, double score, int label) except -1:

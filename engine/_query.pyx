@@ -3,28 +3,19 @@
 The curve is drawn as positives over negatives by increasing score, so its hull is the lower one. A
 point (x, y) lies below the chord from (0, 0) to (X, Y) when X y - Y x < 0, and deeper the smaller that
 is. A whole subtree lies within the box of the counts before it and after it, so it is skipped when
-the box's lower right corner is no deeper than the best point yet: its counts alone decide. In a leaf
-without ties only a negative before a positive can be deepest; its label bits show where those are.
+the box's lower right corner is no deeper than the best point yet: its counts alone decide. In a plain
+leaf only a negative before a positive can be deepest; its label bits show where those are. They are
+never between equal scores, of which the positives stand first.
 All of it is integers under 2**63.
 """
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from engine._tree cimport (
-    LEAF,
-    NONE,
-    Head,
-    Inner,
-    bits_below,
-    counts_before,
-    negatives,
-    popcount,
-    positives,
-    rank_upto,
-    slot_of,
-    trailing_zeros,
-)
+from engine._counts cimport bits_below, negatives, popcount, positives, trailing_zeros
+from engine._inner cimport Inner, counts_before, slot_of
+from engine._leaf cimport LEAF, Head, rank_upto
+from engine._pool cimport NONE
 
 
 cdef inline void offer(Query *query, int64_t x, int64_t y, double score) noexcept nogil:
@@ -147,7 +138,7 @@ cdef inline void search_labels(
     int64_t x,
     int64_t y,
 ) noexcept nogil:
-    """Search ranks [low, high) of a leaf without ties, in boxes of sixteen scores."""
+    """Search ranks [low, high) of a plain leaf, in boxes of sixteen events."""
     # Negatives before a positive, and the last one of the range.
     cdef uint64_t turns = ~labels & ((labels >> 1) | (<uint64_t> 1 << (high - 1)))
     cdef uint64_t part

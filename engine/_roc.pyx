@@ -6,16 +6,16 @@ in `_weighted.Blocks` instead of `_tree.Tree`; when the last such weight leaves 
 readings depend on what is inside alone.
 """
 
-cimport cython
 from libc.math cimport INFINITY, NAN, isnan, nextafter
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
 
 import numpy as np
 
 from engine._batch cimport Batch, batch_of, one_label, one_score, one_weight, pointer_of
+from engine._build cimport build_of_blocks, build_of_events
+from engine._counts cimport NEGATIVE, POSITIVE, negatives, positives
 from engine._edges cimport hull_of_blocks, loss_share
-from engine._tree cimport DONE, NEGATIVE, NO_MEMORY, POSITIVE, TOO_MANY, negatives, positives
+from engine._tree cimport DONE, NO_MEMORY, TOO_MANY, Status
 
 from engine.readings.confusion import Confusion, confusion_of
 from engine.readings.roc_readings import RocReadings
@@ -313,24 +313,8 @@ cdef class Roc:
         return 0
 
     cdef int fill(self, const double *scores, const uint8_t *labels, Py_ssize_t size) except -1:
-        """Put events of weight 1 into an empty Roc: sort each class, merge, build. All or none."""
-        cdef Py_ssize_t i, distinct
-        if size == 0:
-            return 0
-        all_scores, all_labels = np.empty(size), np.empty(size, bool)
-        memcpy(pointer_of(all_scores), scores, size * sizeof(double))
-        memcpy(pointer_of(all_labels), labels, size)
-        negative = np.sort(all_scores[~all_labels])
-        positive = np.sort(all_scores[all_labels])
-        counts = np.empty(size, np.uint64)
-        distinct = merge(negative, positive, all_scores, counts)
-        refuse(
-            self.tree.build(
-                <double *> pointer_of(all_scores), <uint64_t *> pointer_of(counts), distinct
-            ),
-            0,
-            0,
-        )
+        """Put events of weight 1 into an empty Roc, all or none. O(n)."""
+        refuse(build_of_events(self.tree, scores, labels, size), 0, 0)
         self.edge_list.rest()
         return 0
 
@@ -388,14 +372,12 @@ cdef class Roc:
 
     cdef int build(self, scores, negative, positive) except -1:
         """Make the tree of counts at ascending scores, which are contiguous doubles. O(n)."""
+        cdef Status status
         counts = (positive.astype(np.uint64) << np.uint64(32)) | negative.astype(np.uint64)
-        return refuse(
-            self.tree.build(
-                <double *> pointer_of(scores), <uint64_t *> pointer_of(counts), len(scores)
-            ),
-            0,
-            0,
+        status = build_of_blocks(
+            self.tree, <double *> pointer_of(scores), <uint64_t *> pointer_of(counts), len(scores)
         )
+        return refuse(status, 0, 0)
 
     @classmethod
     def _of_counts(cls, scores, negative, positive):
@@ -419,33 +401,6 @@ cdef class Roc:
         if self.blocks is not None:
             return self.blocks.bytes()
         return self.tree.bytes() + self.edge_list.bytes()
-
-
-@cython.boundscheck(False)
-@cython.wraparound(False)
-cdef Py_ssize_t merge(
-    const double[::1] negative, const double[::1] positive, double[::1] scores, uint64_t[::1] counts
-) noexcept:
-    """Merge the sorted scores of both classes into distinct ones with packed counts; their number."""
-    cdef Py_ssize_t i = 0, j = 0, size = 0
-    cdef double score
-    cdef uint64_t block
-    while i < negative.shape[0] or j < positive.shape[0]:
-        if j == positive.shape[0] or (i < negative.shape[0] and negative[i] <= positive[j]):
-            score = negative[i]
-        else:
-            score = positive[j]
-        block = 0
-        while i < negative.shape[0] and negative[i] == score:
-            block += NEGATIVE
-            i += 1
-        while j < positive.shape[0] and positive[j] == score:
-            block += POSITIVE
-            j += 1
-        scores[size] = score
-        counts[size] = block
-        size += 1
-    return size
 
 
 def curve_through(scores, negative, positive):

@@ -1,125 +1,78 @@
 """A counted B+-tree over distinct scores: the ordered multiset under every exact reading.
 
-Scores lie in leaves of 64, sorted. Most scores occur once, so a leaf keeps their classes as the bits
-of one word: the counts below a rank are a popcount. Only a leaf that holds ties has a *side*, an
-array of running counts, and gives it back when its last tie is gone. An inner node holds for each of
-64 children where it begins and how many events of each class lie before it, both in two levels of
-eight: a search is 7 + 8 compares without a branch, an update an addition to 8 + 8 words.
+Scores lie in leaves of 64, sorted (`_leaf`). Most scores occur once, so a leaf keeps the classes of its
+events as the bits of one word: the counts below a rank are a popcount. A few ties repeat their key;
+where ties fill a leaf it has a *side*, an array of running counts, until few are left. An inner node
+(`_inner`) holds for each of 64 children where it begins and how many events of each class lie before
+it, both in two levels of eight: a search is 7 + 8 compares without a branch, an update an addition to
+8 + 8 words. `_build` makes whole trees at once.
 
-Counts of the two classes travel in one word, positives above negatives (*packed*). With them goes
-2 U, where U = sum over blocks of equal scores d1 * (n0 below + d0 / 2) is the Mann-Whitney statistic;
-each event changes it by propositions 1 and 2 of Tatti (2018, section 4). Everything is an integer:
-what a tree reads depends on the events inside and on nothing else.
+Counts of the two classes travel in one word (`_counts`). With them goes 2 U, where U = sum over blocks of
+equal scores d1 * (n0 below + d0 / 2) is the Mann-Whitney statistic; each event changes it by
+propositions 1 and 2 of Tatti (2018, section 4). Everything is an integer: what a tree reads depends on
+the events inside and on nothing else.
 
-Nodes are numbers into three growing blocks of memory; an update in steady state allocates nothing.
-What can fail for want of memory is reserved before anything is changed.
+Nodes are numbers into three growing blocks of memory (`_pool`); an update in steady state allocates
+nothing. What can fail for want of memory is reserved before anything is changed.
 """
 
 cimport cython
 from libc.math cimport INFINITY, NAN
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memmove, memset
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
 
-cdef extern from "stdlib.h" nogil:
-    void *aligned_alloc(size_t alignment, size_t size)
-
-cdef enum:
-    BUILT = 56  # scores in a leaf, or children in a node, of a tree built in bulk
-
-# AFTER_GROUP + 7 - i are eight words, all ones behind place i: they mask an addition to places > i.
-cdef uint64_t[16] AFTER_GROUP
-
-
-cdef void fill_masks() noexcept nogil:
-    cdef int i
-    for i in range(16):
-        AFTER_GROUP[i] = 0 if i < 8 else ~<uint64_t> 0
-
-
-fill_masks()
-
-
-cdef inline void add_after(Inner *inner, uint32_t slot, uint64_t counts) noexcept nogil:
-    """Add packed counts to what lies before each child behind `slot`."""
-    cdef uint64_t *within = inner.within + (slot & ~7u)
-    cdef const uint64_t *mask = AFTER_GROUP + 7 - (slot & 7)
-    cdef int j
-    for j in range(8):
-        within[j] += mask[j] & counts
-    mask = AFTER_GROUP + 7 - (slot >> 3)
-    for j in range(8):
-        inner.before[j] += mask[j] & counts
-
-
-cdef inline void add_from(
-    uint64_t *counts, uint32_t rank, uint32_t size, uint64_t more
-) noexcept nogil:
-    """Add packed counts to the running counts of a leaf from `rank` up to its size."""
-    cdef uint32_t j
-    for j in range(rank, size):
-        counts[j] += more
-
-
-cdef inline uint64_t insert_bit(uint64_t bits, uint32_t rank, uint64_t bit) noexcept nogil:
-    cdef uint64_t low = bits_below(rank)
-    return (bits & low) | ((bits & ~low) << 1) | (bit << rank)
-
-
-cdef inline uint64_t delete_bit(uint64_t bits, uint32_t rank) noexcept nogil:
-    cdef uint64_t low = bits_below(rank)
-    return (bits & low) | ((bits >> 1) & ~low)
+from engine._counts cimport (
+    LIMIT,
+    bits_below,
+    count_bits,
+    delete_bit,
+    events,
+    insert_bit,
+    negatives,
+    one_event,
+    positives,
+)
+from engine._inner cimport (
+    FAN,
+    Inner,
+    add_after,
+    append_children,
+    counts_before,
+    cut_children,
+    insert_child,
+    pack,
+    remove_child,
+    slot_of,
+)
+from engine._leaf cimport (
+    LEAF,
+    SPREAD,
+    Head,
+    Leaf,
+    Side,
+    add_from,
+    close_count,
+    close_key,
+    distinct_keys,
+    end_of_tie,
+    fold_ties,
+    middle_cut,
+    open_count,
+    open_key,
+    rank_below,
+    rank_upto,
+    spread_ties,
+)
+from engine._pool cimport NONE, Pool, empty, grow, has_room, larger, take
+from engine._ratio cimport ratio
 
 
-cdef void unpack(const Inner *inner, uint64_t *starts) noexcept nogil:
-    """Counts before each child, in one level."""
-    cdef uint32_t i
-    for i in range(inner.size):
-        starts[i] = counts_before(inner, i)
-
-
-cdef void pack(Inner *inner, const uint64_t *starts, uint32_t size) noexcept nogil:
-    """Set the counts of `size` children from one level, and what follows from `first`."""
-    cdef uint32_t group, i
-    cdef uint64_t base = 0
-    inner.size = size
-    for group in range(8):
-        if 8 * group < size:
-            base = starts[8 * group]
-        elif size:
-            base = starts[size - 1]
-        inner.before[group] = base
-        for i in range(8 * group, 8 * group + 8):
-            inner.within[i] = starts[i] - base if i < size else 0
-    for i in range(size, FAN):
-        inner.first[i] = INFINITY
-    for group in range(7):
-        inner.samples[group] = inner.first[8 * group + 8]
-    inner.samples[7] = INFINITY
-
-
-cdef uint32_t take(Pool *pool) noexcept nogil:
-    """Number of a node never used; the pool has one."""
-    pool.used += 1
-    return pool.used - 1
-
-
-cdef uint32_t larger(const Pool *pool, uint32_t more) noexcept nogil:
-    """The capacity to grow to: a quarter more, at least what is asked."""
-    cdef uint32_t spare = pool.used // 4
-    return pool.used + (spare if spare > more else more)
-
-
-cdef bint grow(void **block, size_t used, size_t capacity, size_t width) noexcept nogil:
-    """Move a block of nodes to a larger one; where memory is out it stays as it was."""
-    cdef void *fresh = aligned_alloc(64, (capacity * width + 63) // 64 * 64)
-    if fresh == NULL:
-        return False
-    if used:
-        memcpy(fresh, block[0], used * width)
-    free(block[0])
-    block[0] = fresh
-    return True
+cdef inline void drop_key(double *keys, Head *head, uint32_t rank) noexcept nogil:
+    """Take a key out of a leaf."""
+    close_key(keys, rank, head.size)
+    head.size -= 1
+    keys[head.size] = INFINITY
 
 
 @cython.final
@@ -146,10 +99,9 @@ cdef class Tree:
         self.heads = NULL
         self.sides = NULL
         self.inners = NULL
-        memset(&self.leaf_pool, 0, sizeof(Pool))
-        memset(&self.side_pool, 0, sizeof(Pool))
-        memset(&self.inner_pool, 0, sizeof(Pool))
-        self.leaf_pool.free = self.side_pool.free = self.inner_pool.free = NONE
+        empty(&self.leaf_pool)
+        empty(&self.side_pool)
+        empty(&self.inner_pool)
         self.root = NONE
         self.height = 0
         self.distinct = 0
@@ -161,46 +113,48 @@ cdef class Tree:
     cdef Status add(self, double score, bint label) noexcept nogil:
         """Count one event; anything but DONE leaves the tree as it was."""
         cdef Step path[MAX_HEIGHT]
-        cdef uint64_t event = POSITIVE if label else NEGATIVE
-        cdef uint64_t below, before
+        cdef uint64_t event = one_event(label)
+        cdef uint64_t below, before, at = 0
         cdef uint64_t *counts
-        cdef uint32_t leaf, rank, size, level
+        cdef uint32_t leaf, rank, end, size, level
         cdef Status status
         if self.root == NONE:
             if not self.reserve_leaves(1):
                 return NO_MEMORY
             self.root = self.new_leaf()
-        elif <uint64_t> (positives(self.total) + negatives(self.total)) == LIMIT:
+        elif events(self.total) == LIMIT:
             return TOO_MANY
         leaf = self.descend(score, path, &below)
         cdef double *keys = self.leaves[leaf].keys
         cdef Head *head = &self.heads[leaf]
         size = head.size
         rank = rank_below(keys, score)
-        if rank < size and keys[rank] == score:
-            if head.side == NONE and not self.give_side(leaf):
-                return NO_MEMORY
-            counts = self.sides[head.side].counts
-            before = counts[rank - 1] if rank else 0
-            self.count_pairs(below + before, counts[rank] - before, label, 1)
-            add_from(counts, rank, size, event)
-        else:
-            if size == LEAF:
-                status = self.split_leaf(path, leaf, rank, score)
-                return status if status != DONE else self.add(score, label)
-            self.count_pairs(below + self.prefix(leaf, rank), 0, label, 1)
-            self.distinct += 1
-            memmove(keys + rank + 1, keys + rank, sizeof(double) * (size - rank))
-            keys[rank] = score
-            head.size = size + 1
-            if head.side == NONE:
-                head.labels = insert_bit(head.labels, rank, label)
+        end = end_of_tie(keys, rank, size, score)
+        if size == LEAF and (head.side == NONE or rank == end):
+            status = self.make_room(path, leaf, rank, score)
+            return status if status != DONE else self.add(score, label)
+        if head.side == NONE:
+            before = count_bits(head.labels, rank)
+            if rank == end:
+                self.distinct += 1
             else:
-                counts = self.sides[head.side].counts
-                before = counts[rank - 1] if rank else 0
-                memmove(counts + rank + 1, counts + rank, sizeof(uint64_t) * (size - rank))
-                counts[rank] = before
-                add_from(counts, rank, size + 1, event)
+                at = count_bits(head.labels, end) - before
+                rank = rank if label else end
+            open_key(keys, rank, size, score)
+            head.labels = insert_bit(head.labels, rank, label)
+            head.size = size + 1
+        else:
+            counts = self.sides[head.side].counts
+            if rank == end:
+                self.distinct += 1
+                open_key(keys, rank, size, score)
+                open_count(counts, rank, size)
+                size += 1
+                head.size = size
+            before = counts[rank - 1] if rank else 0
+            at = counts[rank] - before
+            add_from(counts, rank, size, event)
+        self.count_pairs(below + before, at, label, 1)
         self.total += event
         for level in range(self.height):
             add_after(&self.inners[path[level].node], path[level].slot, event)
@@ -209,25 +163,29 @@ cdef class Tree:
     cdef Status remove(self, double score, bint label) noexcept nogil:
         """Forget one event; ABSENT leaves the tree as it was. Never needs memory."""
         cdef Step path[MAX_HEIGHT]
-        cdef uint64_t event = POSITIVE if label else NEGATIVE
-        cdef uint64_t below, before, at
-        cdef uint64_t *counts = NULL
-        cdef uint32_t leaf, rank, size, level
+        cdef uint64_t event = one_event(label)
+        cdef uint64_t below, before, at = event
+        cdef uint64_t *counts
+        cdef uint32_t leaf, rank, end, level
         if self.root == NONE:
             return ABSENT
         leaf = self.descend(score, path, &below)
         cdef double *keys = self.leaves[leaf].keys
         cdef Head *head = &self.heads[leaf]
-        size = head.size
         rank = rank_below(keys, score)
-        if rank >= size or keys[rank] != score:
+        end = end_of_tie(keys, rank, head.size, score)
+        if rank == end:
             return ABSENT
         if head.side == NONE:
+            before = count_bits(head.labels, rank)
+            if end > rank + 1:
+                at = count_bits(head.labels, end) - before
+                rank = rank if label else end - 1
             if (head.labels >> rank & 1) != label:
                 return ABSENT
-            before = self.prefix(leaf, rank)
-            at = 0
+            at -= event
             head.labels = delete_bit(head.labels, rank)
+            drop_key(keys, head, rank)
         else:
             counts = self.sides[head.side].counts
             before = counts[rank - 1] if rank else 0
@@ -235,28 +193,22 @@ cdef class Tree:
             if (positives(at) if label else negatives(at)) == 0:
                 return ABSENT
             at -= event
-            add_from(counts, rank, size, 0 - event)
+            add_from(counts, rank, head.size, 0 - event)
+            if at == 0:
+                close_count(counts, rank, head.size)
+                drop_key(keys, head, rank)
+        self.distinct -= at == 0
         self.total -= event
-        self.count_pairs(below + before, at, label, -1)
-        for level in range(self.height):
-            add_after(&self.inners[path[level].node], path[level].slot, 0 - event)
         if self.total == 0:
             self.clear()
             return DONE
-        if at == 0:
-            self.distinct -= 1
-            size -= 1
-            memmove(keys + rank, keys + rank + 1, sizeof(double) * (size - rank))
-            keys[size] = INFINITY
-            head.size = size
-            if counts != NULL:
-                memmove(counts + rank, counts + rank + 1, sizeof(uint64_t) * (size - rank))
-        if counts != NULL:
-            at = counts[size - 1] if size else 0
-            if positives(at) + negatives(at) == size:
-                self.drop_side(leaf)
-        if size < LEAF * 5 // 16 and self.height:
-            self.fill_up(path, leaf)
+        self.count_pairs(below + before, at, label, -1)
+        for level in range(self.height):
+            add_after(&self.inners[path[level].node], path[level].slot, 0 - event)
+        if head.side != NONE:
+            self.spread_out(leaf)
+        if head.size < LEAF * 5 // 16 and self.height:
+            self.fill_up(path, 0)
         return DONE
 
     cdef inline void count_pairs(
@@ -266,21 +218,21 @@ cdef class Tree:
 
         Call it while `self.total` does not count the event.
         """
-        cdef int64_t pairs
-        if label:
-            pairs = 2 * negatives(below) + negatives(at)
-        else:
-            pairs = 2 * (positives(self.total) - positives(below) - positives(at)) + positives(at)
-        self.twice_u += sign * pairs
+        # A positive meets the negatives below, a negative the positives above; labels are hard to
+        # foretell, so both ways are one.
+        cdef uint64_t mask = 0 - <uint64_t> label
+        cdef uint64_t met = (below & mask) | ((self.total - below - at) & ~mask)
+        cdef int shift = 32 & ~<int> mask
+        self.twice_u += sign * (2 * negatives(met >> shift) + negatives(at >> shift))
 
     # Readings
 
     cdef double auc(self) noexcept nogil:
-        """U / (n0 n1); nan while a class is absent. O(1)."""
-        cdef double pairs = <double> positives(self.total) * <double> negatives(self.total)
+        """U / (n0 n1), correctly rounded; nan while a class is absent. O(1)."""
+        cdef uint64_t pairs = <uint64_t> positives(self.total) * <uint64_t> negatives(self.total)
         if pairs == 0:
             return NAN
-        return <double> self.twice_u / (2 * pairs)
+        return ratio(self.twice_u, 2 * pairs)
 
     cdef inline uint32_t descend(self, double score, Step *path, uint64_t *below) noexcept nogil:
         """The leaf whose range holds `score`, the way there, the counts before that leaf."""
@@ -298,12 +250,10 @@ cdef class Tree:
         return node
 
     cdef inline uint64_t prefix(self, uint32_t leaf, uint32_t rank) noexcept nogil:
-        """Packed counts of the first `rank` scores of a leaf."""
+        """Packed counts at the first `rank` keys of a leaf."""
         cdef Head *head = &self.heads[leaf]
-        cdef uint64_t ones
         if head.side == NONE:
-            ones = popcount(head.labels & bits_below(rank))
-            return (ones << 32) | (rank - ones)
+            return count_bits(head.labels, rank)
         return self.sides[head.side].counts[rank - 1] if rank else 0
 
     cdef uint64_t counts_upto(self, double score) noexcept nogil:
@@ -317,19 +267,6 @@ cdef class Tree:
             return self.total
         leaf = self.descend(score, path, &below)
         return below + self.prefix(leaf, rank_upto(self.leaves[leaf].keys, score))
-
-    cdef uint64_t counts_at(self, double score) noexcept nogil:
-        """Packed counts of the events with exactly this score."""
-        cdef Step path[MAX_HEIGHT]
-        cdef uint64_t below
-        cdef uint32_t leaf, rank
-        if self.root == NONE:
-            return 0
-        leaf = self.descend(score, path, &below)
-        rank = rank_below(self.leaves[leaf].keys, score)
-        if rank == self.heads[leaf].size or self.leaves[leaf].keys[rank] != score:
-            return 0
-        return self.prefix(leaf, rank + 1) - self.prefix(leaf, rank)
 
     cdef uint32_t next_leaf(self, Step *path, bint first) noexcept nogil:
         """Walk the leaves in order: the first one, then the next after `path`; NONE at the end."""
@@ -356,163 +293,71 @@ cdef class Tree:
     cdef void blocks(self, double *scores, double *negative, double *positive) noexcept nogil:
         """Write each distinct score, ascending, with the weight of both classes there."""
         cdef Step path[MAX_HEIGHT]
-        cdef uint32_t leaf = self.next_leaf(path, True), rank
+        cdef uint32_t leaf = self.next_leaf(path, True), rank, size
         cdef uint64_t before, upto
+        cdef const double *keys
         cdef Py_ssize_t i = 0
         while leaf != NONE:
+            keys = self.leaves[leaf].keys
+            size = self.heads[leaf].size
             before = 0
-            for rank in range(self.heads[leaf].size):
-                upto = self.prefix(leaf, rank + 1)
-                scores[i] = self.leaves[leaf].keys[rank]
+            for rank in range(1, size + 1):
+                if rank < size and keys[rank] == keys[rank - 1]:
+                    continue
+                upto = self.prefix(leaf, rank)
+                scores[i] = keys[rank - 1]
                 negative[i] = <double> negatives(upto - before)
                 positive[i] = <double> positives(upto - before)
                 before = upto
                 i += 1
             leaf = self.next_leaf(path, False)
 
-    # Bulk building
-
-    cdef Status build(
-        self, const double *scores, const uint64_t *counts, uint64_t size
-    ) noexcept nogil:
-        """Fill an empty tree with ascending distinct scores and their packed counts. O(n)."""
-        cdef uint64_t parts = (size + BUILT - 1) // BUILT, i, part, low, high, events = 0
-        cdef uint64_t tied = 0, ties
-        cdef Status status
-        if size == 0:
-            return DONE
-        for i in range(size):
-            events += positives(counts[i]) + negatives(counts[i])
-            if events > LIMIT:
-                return TOO_MANY
-        for part in range(parts):
-            ties = 0
-            for i in range(part * size // parts, (part + 1) * size // parts):
-                ties += positives(counts[i]) + negatives(counts[i]) > 1
-            tied += ties > 0
-        cdef Branch *branches = <Branch *> malloc(parts * sizeof(Branch))
-        if branches == NULL:
-            return NO_MEMORY
-        status = DONE if self.reserve_leaves(parts) and self.reserve_sides(tied) else NO_MEMORY
-        if status == DONE:
-            for part in range(parts):
-                low = part * size // parts
-                high = (part + 1) * size // parts
-                branches[part].node = self.new_leaf()
-                branches[part].first = scores[low]
-                self.build_leaf(branches[part].node, scores + low, counts + low, high - low)
-                branches[part].counts = self.prefix(branches[part].node, high - low)
-            status = self.build_inners(branches, parts)
-        free(branches)
-        if status != DONE:
-            self.clear()
-            return status
-        self.distinct = size
-        for i in range(size):
-            self.count_block(counts[i])
-        return DONE
-
-    cdef void build_leaf(
-        self, uint32_t leaf, const double *scores, const uint64_t *counts, uint32_t size
-    ) noexcept nogil:
-        cdef Head *head = &self.heads[leaf]
-        cdef uint64_t running = 0
-        cdef uint32_t i
-        memcpy(self.leaves[leaf].keys, scores, size * sizeof(double))
-        head.size = size
-        for i in range(size):
-            head.labels |= <uint64_t> (positives(counts[i]) > 0) << i
-            running += counts[i]
-        if positives(running) + negatives(running) == size:
-            return
-        head.side = self.new_side()
-        running = 0
-        for i in range(size):
-            running += counts[i]
-            self.sides[head.side].counts[i] = running
-
-    cdef Status build_inners(self, Branch *branches, uint64_t size) noexcept nogil:
-        """Build the levels above `size` subtrees, which it overwrites level by level."""
-        cdef uint64_t starts[FAN]
-        cdef uint64_t parts, part, low, high, i, running
-        cdef Inner *inner
-        cdef uint32_t node
-        while size > 1:
-            parts = (size + BUILT - 1) // BUILT
-            if not self.reserve_inners(parts):
-                return NO_MEMORY
-            for part in range(parts):
-                low = part * size // parts
-                high = (part + 1) * size // parts
-                running = 0
-                node = self.new_inner()
-                inner = &self.inners[node]
-                for i in range(low, high):
-                    inner.child[i - low] = branches[i].node
-                    inner.first[i - low] = branches[i].first
-                    starts[i - low] = running
-                    running += branches[i].counts
-                inner.first[0] = -INFINITY
-                pack(inner, starts, high - low)
-                branches[part].node = node
-                branches[part].first = branches[low].first
-                branches[part].counts = running
-            size = parts
-            self.height += 1
-        self.root = branches[0].node
-        return DONE
-
-    cdef inline void count_block(self, uint64_t counts) noexcept nogil:
-        """Count a block of equal scores above all others into the total and 2 U."""
-        self.twice_u += positives(counts) * (2 * negatives(self.total) + negatives(counts))
-        self.total += counts
-
     # Ties
 
-    cdef bint give_side(self, uint32_t leaf) noexcept nogil:
-        """Give a leaf its running counts, for its first tie; False when memory is out."""
+    cdef bint count_ties(self, uint32_t leaf) noexcept nogil:
+        """Make a leaf a counted one; False when memory is out."""
         cdef Head *head = &self.heads[leaf]
-        cdef uint64_t running = 0
-        cdef uint64_t *counts
-        cdef uint32_t i, side
+        cdef uint32_t side
         if head.side != NONE:
             return True
         if not self.reserve_sides(1):
             return False
         side = self.new_side()
-        counts = self.sides[side].counts
-        for i in range(head.size):
-            running += POSITIVE if head.labels >> i & 1 else NEGATIVE
-            counts[i] = running
+        fold_ties(self.leaves[leaf].keys, head, self.sides[side].counts)
         head.side = side
         return True
 
-    cdef void drop_side(self, uint32_t leaf) noexcept nogil:
-        """Go back to labels as bits: every score of the leaf occurs once."""
+    cdef void spread_out(self, uint32_t leaf) noexcept nogil:
+        """Make a counted leaf a plain one if few events are left in it."""
         cdef Head *head = &self.heads[leaf]
-        cdef Side *side = &self.sides[head.side]
-        cdef uint64_t labels = 0, before = 0
-        cdef uint32_t i
-        for i in range(head.size):
-            labels |= <uint64_t> positives(side.counts[i] - before) << i
-            before = side.counts[i]
-        head.labels = labels
-        side.counts[0] = self.side_pool.free
-        self.side_pool.free = head.side
-        self.side_pool.free_size += 1
+        cdef uint32_t side = head.side
+        if events(self.prefix(leaf, head.size)) > SPREAD:
+            return
+        spread_ties(self.leaves[leaf].keys, head, self.sides[side].counts)
         head.side = NONE
+        self.free_side(side)
 
     # Splits
+
+    cdef Status make_room(
+        self, Step *path, uint32_t leaf, uint32_t rank, double score
+    ) noexcept nogil:
+        """Let a full leaf take one more score: count its ties, or split it."""
+        if self.heads[leaf].side == NONE and (
+            distinct_keys(self.leaves[leaf].keys, LEAF) <= LEAF // 2
+        ):
+            return DONE if self.count_ties(leaf) else NO_MEMORY
+        return self.split_leaf(path, leaf, rank, score)
 
     cdef Status split_leaf(
         self, Step *path, uint32_t leaf, uint32_t rank, double score
     ) noexcept nogil:
-        """Make room for `score` at `rank` of a full leaf: half of it moves to a new leaf behind.
+        """Move half of a full leaf, into which `score` would go at `rank`, to a new one behind it.
 
         At either end of all scores everything stays on one side, so that scores which arrive in
         order fill their leaves.
         """
-        cdef uint32_t fresh, cut = LEAF // 2, i
+        cdef uint32_t fresh, cut, i
         cdef uint64_t left
         cdef double first
         if (
@@ -521,18 +366,19 @@ cdef class Tree:
             or not self.reserve_inners(self.height + 1)
         ):
             return NO_MEMORY
+        cdef double *keys = self.leaves[leaf].keys
         if rank == LEAF and self.is_outermost(path, True):
             cut = LEAF
-        elif rank == 0 and self.is_outermost(path, False):
+        elif score < keys[0] and self.is_outermost(path, False):
             cut = 0
+        else:
+            cut = middle_cut(keys)
         fresh = self.new_leaf()
         left = self.prefix(leaf, cut)
-        cdef double *keys = self.leaves[leaf].keys
         cdef double *moved = self.leaves[fresh].keys
         cdef Head *head = &self.heads[leaf]
         cdef Head *tail = &self.heads[fresh]
-        cdef uint64_t *counts
-        cdef uint64_t *moved_counts
+        cdef const uint64_t *counts
         first = score if cut == LEAF else keys[cut]
         if head.side == NONE:
             tail.labels = head.labels >> cut if cut < LEAF else 0
@@ -540,21 +386,17 @@ cdef class Tree:
         elif cut < LEAF:
             tail.side = self.new_side()
             counts = self.sides[head.side].counts
-            moved_counts = self.sides[tail.side].counts
             for i in range(cut, LEAF):
-                moved_counts[i - cut] = counts[i] - left
+                self.sides[tail.side].counts[i - cut] = counts[i] - left
         for i in range(cut, LEAF):
             moved[i - cut] = keys[i]
             keys[i] = INFINITY
         head.size = cut
         tail.size = LEAF - cut
-        if head.side != NONE and negatives(left) + positives(left) == cut:
-            self.drop_side(leaf)
+        if head.side != NONE:
+            self.spread_out(leaf)
         if tail.side != NONE:
-            left = self.sides[tail.side].counts[LEAF - cut - 1]
-            if negatives(left) + positives(left) == LEAF - cut:
-                self.drop_side(fresh)
-            left = self.prefix(leaf, cut)
+            self.spread_out(fresh)
         self.link(path, 0, fresh, first, left)
         return DONE
 
@@ -569,162 +411,138 @@ cdef class Tree:
         self, Step *path, uint32_t level, uint32_t node, double first, uint64_t left
     ) noexcept nogil:
         """Enter `node` behind the child at `path[level]`, which keeps the packed counts `left`."""
-        cdef uint64_t starts[FAN + 1]
-        cdef uint64_t upper[FAN]
-        cdef uint64_t base
-        cdef uint32_t here, fresh, slot, size, cut, i
-        cdef double fresh_first
-        cdef Inner *inner
-        cdef Inner *other
         if level == self.height:
-            fresh = self.new_inner()
-            inner = &self.inners[fresh]
-            inner.child[0] = self.root
-            inner.child[1] = node
-            inner.first[0] = -INFINITY
-            inner.first[1] = first
-            starts[0] = 0
-            starts[1] = left
-            pack(inner, starts, 2)
-            self.root = fresh
-            self.height += 1
+            self.raise_root(node, first, left)
             return
-        here = path[level].node
-        slot = path[level].slot
-        size = self.inners[here].size
-        if size == FAN:
-            cut = FAN // 2
-            if slot == FAN - 1 and self.is_outermost(path, True):
-                cut = FAN - 1
-            fresh = self.new_inner()
-            inner = &self.inners[here]
-            other = &self.inners[fresh]
-            unpack(inner, starts)
-            base = starts[cut]
-            fresh_first = inner.first[cut]
-            for i in range(cut, FAN):
-                other.first[i - cut] = inner.first[i]
-                other.child[i - cut] = inner.child[i]
-                upper[i - cut] = starts[i] - base
-            other.first[0] = -INFINITY
-            pack(inner, starts, cut)
-            pack(other, upper, FAN - cut)
-            self.link(path, level + 1, fresh, fresh_first, base)
-            if slot >= cut:
-                here = fresh
-                slot -= cut
-            size = self.inners[here].size
-        inner = &self.inners[here]
-        unpack(inner, starts)
-        for i in range(size, slot + 1, -1):
-            inner.first[i] = inner.first[i - 1]
-            inner.child[i] = inner.child[i - 1]
-            starts[i] = starts[i - 1]
-        inner.first[slot + 1] = first
-        inner.child[slot + 1] = node
-        starts[slot + 1] = starts[slot] + left
-        pack(inner, starts, size + 1)
+        if self.inners[path[level].node].size == FAN:
+            self.split_inner(path, level)
+        insert_child(&self.inners[path[level].node], path[level].slot + 1, node, first, left)
 
-    # Merges
+    cdef void split_inner(self, Step *path, uint32_t level) noexcept nogil:
+        """Move half of a full inner node to a new one behind it; `path` follows its child."""
+        cdef uint32_t here = path[level].node, cut = FAN // 2, fresh
+        cdef double first
+        cdef uint64_t left
+        if path[level].slot == FAN - 1 and self.is_outermost(path, True):
+            cut = FAN - 1
+        fresh = self.new_inner()
+        first = self.inners[here].first[cut]
+        left = cut_children(&self.inners[here], cut, &self.inners[fresh])
+        self.link(path, level + 1, fresh, first, left)
+        if path[level].slot >= cut:
+            path[level].node = fresh
+            path[level].slot -= cut
 
-    cdef void fill_up(self, Step *path, uint32_t leaf) noexcept nogil:
-        """Join a leaf that runs low with a neighbour, if the two fit well into one."""
-        cdef uint32_t parent = path[0].node, slot = path[0].slot, left, right, side, i, size, more
-        cdef uint64_t base
-        cdef uint64_t *counts
-        cdef uint64_t *moved
+    cdef void raise_root(self, uint32_t node, double first, uint64_t left) noexcept nogil:
+        """Put a root over the old one, which keeps the packed counts `left`, and `node`."""
+        cdef uint64_t[2] starts = [0, left]
+        cdef uint32_t root = self.new_inner()
+        cdef Inner *inner = &self.inners[root]
+        inner.child[0] = self.root
+        inner.child[1] = node
+        inner.first[1] = first
+        pack(inner, starts, 2)
+        self.root = root
+        self.height += 1
+
+    # Joins
+
+    cdef void fill_up(self, Step *path, uint32_t level) noexcept nogil:
+        """Join a child of `path[level]` that runs low with a neighbour, if the two fit well into one.
+
+        A leaf that is empty goes in any case.
+        """
+        cdef Inner *parent = &self.inners[path[level].node]
+        cdef uint32_t slot = path[level].slot, child = parent.child[slot], side, at
+        cdef bint joined
         for side in range(2):
-            if (slot + 1 == self.inners[parent].size) if side == 0 else slot == 0:
+            if slot < side or slot - side + 1 == parent.size:
                 continue
-            left = self.inners[parent].child[slot - side]
-            right = self.inners[parent].child[slot - side + 1]
-            size = self.heads[left].size
-            more = self.heads[right].size
-            if size + more > LEAF * 13 // 16:
-                continue
-            if self.heads[left].side != NONE or self.heads[right].side != NONE:
-                if not self.give_side(left) or not self.give_side(right):
-                    return
-                counts = self.sides[self.heads[left].side].counts
-                moved = self.sides[self.heads[right].side].counts
-                base = counts[size - 1] if size else 0
-                for i in range(more):
-                    counts[size + i] = moved[i] + base
+            at = slot - side
+            if level:
+                joined = self.join_inners(parent, at)
             else:
-                self.heads[left].labels |= self.heads[right].labels << size
-            memcpy(
-                self.leaves[left].keys + size, self.leaves[right].keys, sizeof(double) * more
-            )
-            self.heads[left].size = size + more
-            self.free_leaf(right)
-            self.unlink(path, 0, slot - side + 1)
-            return
-        if self.heads[leaf].size == 0:
-            self.free_leaf(leaf)
+                joined = self.join_leaves(parent.child[at], parent.child[at + 1])
+            if joined:
+                self.unlink(path, level, at + 1)
+                return
+        if level == 0 and self.heads[child].size == 0:
+            self.free_leaf(child)
             self.unlink(path, 0, slot)
+
+    cdef bint join_leaves(self, uint32_t left, uint32_t right) noexcept nogil:
+        """Move what a leaf holds into the one before it, if the two fit well into one."""
+        cdef Head *head = &self.heads[left]
+        cdef Head *tail = &self.heads[right]
+        cdef uint64_t *counts
+        cdef const uint64_t *moved
+        cdef uint64_t base
+        cdef uint32_t i
+        if head.size + tail.size > LEAF * 13 // 16:
+            return False
+        if head.side != NONE or tail.side != NONE:
+            if not self.count_ties(left) or not self.count_ties(right):
+                return False
+            counts = self.sides[head.side].counts + head.size
+            moved = self.sides[tail.side].counts
+            base = self.prefix(left, head.size)
+            for i in range(tail.size):
+                counts[i] = moved[i] + base
+        else:
+            head.labels |= tail.labels << head.size
+        memcpy(
+            self.leaves[left].keys + head.size,
+            self.leaves[right].keys,
+            sizeof(double) * tail.size,
+        )
+        head.size += tail.size
+        self.free_leaf(right)
+        return True
+
+    cdef bint join_inners(self, Inner *parent, uint32_t slot) noexcept nogil:
+        """Move the children of the inner node behind `slot` into the one there, if they fit well."""
+        cdef uint32_t right = parent.child[slot + 1]
+        cdef Inner *inner = &self.inners[parent.child[slot]]
+        if inner.size + self.inners[right].size > FAN * 3 // 4:
+            return False
+        append_children(
+            inner,
+            &self.inners[right],
+            parent.first[slot + 1],
+            counts_before(parent, slot + 1) - counts_before(parent, slot),
+        )
+        self.free_inner(right)
+        return True
 
     cdef void unlink(self, Step *path, uint32_t level, uint32_t slot) noexcept nogil:
         """Take the child at `slot` out of its node; the one before takes over its events."""
-        cdef uint64_t starts[FAN]
-        cdef uint32_t here = path[level].node, i
-        cdef Inner *inner = &self.inners[here]
-        cdef uint32_t size = inner.size - 1
-        if size == 0:
+        cdef uint32_t here = path[level].node
+        if self.inners[here].size == 1:
             self.free_inner(here)
             self.unlink(path, level + 1, path[level + 1].slot)
             return
-        unpack(inner, starts)
-        for i in range(slot, size):
-            inner.first[i] = inner.first[i + 1]
-            inner.child[i] = inner.child[i + 1]
-            starts[i] = starts[i + 1]
-        inner.first[0] = -INFINITY
-        pack(inner, starts, size)
+        remove_child(&self.inners[here], slot)
         if level + 1 == self.height:
-            while self.height and self.inners[self.root].size == 1:
-                here = self.root
-                self.root = self.inners[here].child[0]
-                self.free_inner(here)
-                self.height -= 1
-        elif size < FAN // 4:
-            self.fill_up_inner(path, level)
+            self.lower_root()
+        elif self.inners[here].size < FAN // 4:
+            self.fill_up(path, level + 1)
 
-    cdef void fill_up_inner(self, Step *path, uint32_t level) noexcept nogil:
-        """Join an inner node that runs low with a neighbour, if the two fit well into one."""
-        cdef uint64_t starts[FAN]
-        cdef uint32_t slot = path[level + 1].slot, side, at, i, size, more
-        cdef Inner *parent = &self.inners[path[level + 1].node]
-        cdef Inner *left
-        cdef Inner *right
-        cdef uint64_t base
-        for side in range(2):
-            if (slot + 1 == parent.size) if side == 0 else slot == 0:
-                continue
-            at = slot - side
-            left = &self.inners[parent.child[at]]
-            right = &self.inners[parent.child[at + 1]]
-            size = left.size
-            more = right.size
-            if size + more > FAN * 3 // 4:
-                continue
-            base = counts_before(parent, at + 1) - counts_before(parent, at)
-            unpack(left, starts)
-            for i in range(more):
-                left.first[size + i] = right.first[i]
-                left.child[size + i] = right.child[i]
-                starts[size + i] = counts_before(right, i) + base
-            left.first[size] = parent.first[at + 1]
-            pack(left, starts, size + more)
-            self.free_inner(parent.child[at + 1])
-            self.unlink(path, level + 1, at + 1)
-            return
+    cdef void lower_root(self) noexcept nogil:
+        """Let a root with a single child give way to it."""
+        cdef uint32_t here
+        while self.height and self.inners[self.root].size == 1:
+            here = self.root
+            self.root = self.inners[here].child[0]
+            self.free_inner(here)
+            self.height -= 1
 
     # Memory
 
     cdef bint reserve_leaves(self, uint32_t more) noexcept nogil:
+        """Have so many leaves for `new_leaf` to give; False without memory."""
         cdef Pool *pool = &self.leaf_pool
         cdef uint32_t capacity
-        if pool.free_size + pool.capacity - pool.used >= more:
+        if has_room(pool, more):
             return True
         capacity = larger(pool, more)
         if not grow(<void **> &self.leaves, pool.used, capacity, sizeof(Leaf)):
@@ -737,7 +555,7 @@ cdef class Tree:
     cdef bint reserve_sides(self, uint32_t more) noexcept nogil:
         cdef Pool *pool = &self.side_pool
         cdef uint32_t capacity
-        if pool.free_size + pool.capacity - pool.used >= more:
+        if has_room(pool, more):
             return True
         capacity = larger(pool, more)
         if not grow(<void **> &self.sides, pool.used, capacity, sizeof(Side)):
@@ -748,7 +566,7 @@ cdef class Tree:
     cdef bint reserve_inners(self, uint32_t more) noexcept nogil:
         cdef Pool *pool = &self.inner_pool
         cdef uint32_t capacity
-        if pool.free_size + pool.capacity - pool.used >= more:
+        if has_room(pool, more):
             return True
         capacity = larger(pool, more)
         if not grow(<void **> &self.inners, pool.used, capacity, sizeof(Inner)):
@@ -794,14 +612,16 @@ cdef class Tree:
         return node
 
     cdef void free_leaf(self, uint32_t leaf) noexcept nogil:
-        cdef uint32_t side = self.heads[leaf].side
-        if side != NONE:
-            self.sides[side].counts[0] = self.side_pool.free
-            self.side_pool.free = side
-            self.side_pool.free_size += 1
+        if self.heads[leaf].side != NONE:
+            self.free_side(self.heads[leaf].side)
         self.heads[leaf].side = self.leaf_pool.free
         self.leaf_pool.free = leaf
         self.leaf_pool.free_size += 1
+
+    cdef void free_side(self, uint32_t side) noexcept nogil:
+        self.sides[side].counts[0] = self.side_pool.free
+        self.side_pool.free = side
+        self.side_pool.free_size += 1
 
     cdef void free_inner(self, uint32_t node) noexcept nogil:
         self.inners[node].child[0] = self.inner_pool.free
@@ -816,71 +636,8 @@ cdef class Tree:
             + self.inner_pool.capacity * sizeof(Inner)
         )
 
-    # Invariants
-
     def _check(self):
-        """Assert every invariant of the structure against a walk over all of it. O(n)."""
-        cdef Step path[MAX_HEIGHT]
-        cdef uint64_t total = 0
-        cdef uint64_t distinct = 0
-        cdef uint32_t leaf
-        cdef object twice_u = 0
-        if self.root == NONE:
-            assert self.total == 0 and self.height == 0 and self.leaves == NULL
-        else:
-            total = self.check_node(self.root, self.height, -INFINITY, INFINITY)
-        leaf = self.next_leaf(path, True)
-        below = 0
-        while leaf != NONE:
-            distinct += self.heads[leaf].size
-            for rank in range(self.heads[leaf].size):
-                at = self.prefix(leaf, rank + 1) - self.prefix(leaf, rank)
-                twice_u += positives(at) * (2 * below + negatives(at))
-                below += negatives(at)
-            leaf = self.next_leaf(path, False)
-        assert total == self.total
-        assert distinct == self.distinct
-        assert twice_u == self.twice_u
+        """Assert every invariant, see `engine._tree_check`; O(n)."""
+        from engine._tree_check import check
 
-    cdef uint64_t check_node(
-        self, uint32_t node, uint32_t level, double low, double high
-    ) except? 0:
-        """Assert the invariants of a subtree over scores in [low, high); its packed counts."""
-        cdef uint32_t i
-        cdef uint64_t total = 0
-        cdef Inner *inner
-        cdef double *keys
-        cdef Head *head
-        cdef double first, last
-        if level == 0:
-            keys = self.leaves[node].keys
-            head = &self.heads[node]
-            assert head.size <= LEAF
-            for i in range(head.size):
-                assert low <= keys[i] < high
-                assert i == 0 or keys[i - 1] < keys[i]
-                assert self.prefix(node, i + 1) != self.prefix(node, i)
-            for i in range(head.size, LEAF):
-                assert keys[i] == INFINITY
-            total = self.prefix(node, head.size)
-            if head.side == NONE:
-                assert head.labels & ~bits_below(head.size) == 0
-            else:
-                assert negatives(total) + positives(total) > head.size
-            return total
-        inner = &self.inners[node]
-        assert 1 <= inner.size <= FAN
-        assert level < self.height or inner.size > 1
-        assert inner.first[0] == -INFINITY
-        for i in range(FAN):
-            if i >= inner.size:
-                assert inner.first[i] == INFINITY
-                continue
-            assert counts_before(inner, i) == total
-            if i and not i & 7:
-                assert inner.samples[(i >> 3) - 1] == inner.first[i]
-            first = inner.first[i] if i else low
-            last = inner.first[i + 1] if i + 1 < inner.size else high
-            assert first < last
-            total += self.check_node(inner.child[i], level - 1, first, last)
-        return total
+        check(self)

@@ -16,7 +16,7 @@ from libc.string cimport memcpy, memmove
 
 from math import fsum
 
-from engine._tree cimport LEAF, rank_below
+from engine._leaf cimport LEAF, rank_below
 
 # No product or sum of sums leaves the doubles within these weights.
 LOWEST, HIGHEST = 2.0**-400, 2.0**400

@@ -13,9 +13,10 @@ from libc.string cimport memcpy
 import numpy as np
 
 from engine._batch cimport Batch, batch_of, one_label, one_score, one_weight, pointer_of
+from engine._counts cimport negatives, positives
 from engine._roc cimport Roc, refuse
 from engine._severity cimport Severity
-from engine._tree cimport DONE, Status, negatives, positives
+from engine._tree cimport DONE, Status
 
 from engine.events import time_of
 from engine.readings import READERS, check_names

@@ -1,0 +1,32 @@
+"""Memory for the nodes of the counted tree: blocks that grow by a quarter."""
+
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy
+
+cdef extern from "stdlib.h" nogil:
+    void *aligned_alloc(size_t alignment, size_t size)
+
+
+cdef void empty(Pool *pool) noexcept nogil:
+    """Make a pool one that has nothing."""
+    pool.capacity = pool.used = pool.free_size = 0
+    pool.free = NONE
+
+
+cdef uint32_t larger(const Pool *pool, uint32_t more) noexcept nogil:
+    """The capacity to grow to: a quarter more, at least what is asked."""
+    cdef uint32_t spare = pool.used // 4
+    return pool.used + (spare if spare > more else more)
+
+
+cdef bint grow(void **block, size_t used, size_t capacity, size_t width) noexcept nogil:
+    """Move a block of nodes to a larger one; where memory is out it stays as it was."""
+    cdef void *fresh = aligned_alloc(64, (capacity * width + 63) // 64 * 64)
+    if fresh == NULL:
+        return False
+    if used:
+        memcpy(fresh, block[0], used * width)
+    free(block[0])
+    block[0] = fresh
+    return True
