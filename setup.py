@@ -41,6 +41,11 @@ MODULES = (
     "engine._decay",
     "engine._time",
     "worker._pages",
+    "worker.events._block",
+    "worker.events._columns",
+    "worker.events._decimal",
+    "worker.events._json",
+    "worker.events._scan",
 )
 
 DIRECTIVES = {

@@ -10,6 +10,12 @@ cdef class Batch:
     cdef object columns
     cdef void *owned
 
+    cdef int allot(
+        self, Py_ssize_t size, bint weighted, bint timed, double **heavy, int64_t **clock
+    ) except -1
+    cdef bint take_buffers(
+        self, object scores, object labels, object weights, object times
+    ) except -1
     cdef bint take_lists(self, list scores, list labels, list weights, list times) except -1
 
 cdef double one_score(object value) except? -1

@@ -1,17 +1,25 @@
 """Events on their way in: checked, as plain memory.
 
 `engine.events.columns_of` decides what is right and what is refused. Lists of Python numbers, which a
-worker sends in small batches, take a shorter way to the same columns; whatever is unusual about them
-goes back to `columns_of`.
+worker sends in small batches, and memory that holds the columns' own types take a shorter way to the
+same columns; whatever is unusual about them goes back to `columns_of`.
 """
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport (
+    PyBUF_FORMAT,
+    PyBUF_ND,
+    PyBUF_SIMPLE,
+    PyBuffer_Release,
+    PyObject_CheckBuffer,
+    PyObject_GetBuffer,
+)
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
 from cpython.bool cimport PyBool_Check
 from libc.math cimport NAN, isfinite
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, strcmp
 
 from engine.events import columns_of, label_of, score_of, weight_of
 
@@ -55,11 +63,93 @@ cdef double one_weight(object value) except? -1:
     return number if isfinite(number) and number > 0 else weight_of(value)
 
 
+cdef class Memory:
+    """A look at an object's memory, where it has a buffer of one dimension."""
+
+    cdef Py_buffer view
+    cdef bint seen
+    cdef Py_ssize_t size
+
+    def __cinit__(self, object column):
+        self.size = -1
+        if not PyObject_CheckBuffer(column):
+            return
+        try:
+            PyObject_GetBuffer(column, &self.view, PyBUF_FORMAT | PyBUF_ND)
+        except (BufferError, ValueError):
+            return  # not in a row, or of no type that a buffer can have
+        self.seen = True
+        if self.view.ndim == 1:
+            self.size = self.view.shape[0]
+
+    def __dealloc__(self):
+        if self.seen:
+            PyBuffer_Release(&self.view)
+
+    cdef bint holds(self, const char *kind, Py_ssize_t width, Py_ssize_t size) noexcept:
+        """Tell whether there are so many numbers of a kind."""
+        return (
+            self.size == size >= 0
+            and self.view.itemsize == width
+            and self.view.format != NULL
+            and strcmp(self.view.format, kind) == 0
+        )
+
+
 cdef class Batch:
     """Events as columns; they live as long as the batch."""
 
     def __dealloc__(self):
         free(self.owned)
+
+    cdef int allot(
+        self, Py_ssize_t size, bint weighted, bint timed, double **heavy, int64_t **clock
+    ) except -1:
+        """Make columns to be written to."""
+        self.owned = malloc(size * (8 + 8 * weighted + 8 * timed + 1) + 1)
+        if self.owned == NULL:
+            raise MemoryError
+        self.size = size
+        self.scores = <double *> self.owned
+        heavy[0] = self.scores + size
+        clock[0] = <int64_t *> (heavy[0] + (size if weighted else 0))
+        self.labels = <uint8_t *> (clock[0] + (size if timed else 0))
+        return 0
+
+    cdef bint take_buffers(self, object scores, object labels, object weights, object times) except -1:
+        """Take columns of the right types out of memory; False where one wants a closer look."""
+        cdef bint weighted = weights is not None, timed = times is not None
+        cdef Memory score = Memory(scores), label = Memory(labels)
+        cdef Memory weight = Memory(weights) if weighted else None
+        cdef Memory time = Memory(times) if timed else None
+        cdef Py_ssize_t size = score.size, i
+        cdef double *heavy
+        cdef int64_t *clock
+        if not (score.holds(b"d", 8, size) and label.holds(b"B", 1, size)):
+            return False
+        if weighted and not weight.holds(b"d", 8, size):
+            return False
+        if timed and not (time.holds(b"q", 8, size) or time.holds(b"l", 8, size)):
+            return False
+        self.allot(size, weighted, timed, &heavy, &clock)
+        memcpy(self.labels, label.view.buf, size)
+        for i in range(size):
+            self.scores[i] = (<double *> score.view.buf)[i] + 0.0
+            if not isfinite(self.scores[i]) or self.labels[i] > 1:
+                return False
+        if weighted:
+            for i in range(size):
+                heavy[i] = (<double *> weight.view.buf)[i]
+                if not (isfinite(heavy[i]) and heavy[i] > 0):
+                    return False
+                if heavy[i] != 1:
+                    self.weights = heavy
+        if timed:
+            for i in range(size):
+                clock[i] = (<int64_t *> time.view.buf)[i]
+                if clock[i]:
+                    self.times = clock
+        return True
 
     cdef bint take_lists(self, list scores, list labels, list weights, list times) except -1:
         """Take plain lists; False where an element wants a closer look."""
@@ -70,14 +160,9 @@ cdef class Batch:
             return False
         if timed and len(times) != size:
             return False
-        self.owned = malloc(size * (8 + 8 * weighted + 8 * timed + 1) + 1)
-        if self.owned == NULL:
-            raise MemoryError
-        self.size = size
-        self.scores = <double *> self.owned
-        cdef double *heavy = self.scores + size
-        cdef int64_t *clock = <int64_t *> (heavy + (size if weighted else 0))
-        self.labels = <uint8_t *> (clock + (size if timed else 0))
+        cdef double *heavy
+        cdef int64_t *clock
+        self.allot(size, weighted, timed, &heavy, &clock)
         for i in range(size):
             number = quick_number(scores[i])
             if not isfinite(number):
@@ -117,6 +202,10 @@ cdef Batch batch_of(object scores, object labels, object weights, object times):
         and batch.take_lists(scores, labels, weights, times)
     ):
         return batch
+    if PyObject_CheckBuffer(scores):
+        batch = Batch()
+        if batch.take_buffers(scores, labels, weights, times):
+            return batch
     batch = Batch()
     columns = columns_of(scores, labels, weights, times)
     batch.columns = columns

@@ -44,7 +44,7 @@ environment() {
             exit 1
         }
     fi
-    say "Installing rocstream[$extras] into .venv and compiling its engine (the first time: some minutes)"
+    say "Installing rocstream[$extras] into .venv and compiling its core (the first time: some minutes)"
     rm -f .venv/installed-*
     .venv/bin/python -m pip install --quiet --editable ".[$extras]"
     echo "$now" >".venv/installed-$extras"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from worker.events.batch import KeyedEvents
+from worker.events.batch import ListedEvents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from worker.events import KeyedEvents
 
 _INDEX_BITS: Final = 20
 """A value has at most a million bytes, so no event of a record has a larger index."""
@@ -46,13 +48,14 @@ def before(events: KeyedEvents, place: int) -> int:
 
 def part(events: KeyedEvents, start: int, stop: int) -> KeyedEvents:
     """Return the events from one on up to another; O(stop - start)."""
-    found = KeyedEvents()
-    found.scores = events.scores[start:stop]
-    found.labels = events.labels[start:stop]
-    found.times = events.times[start:stop]
-    found.weights = None if events.weights is None else events.weights[start:stop]
-    found.offsets = events.offsets[start:stop]
-    found.indexes = events.indexes[start:stop]
+    found = ListedEvents()
+    found.scores = cast("list[float]", events.scores[start:stop])
+    found.labels = cast("list[int]", events.labels[start:stop])
+    found.times = cast("list[int]", events.times[start:stop])
+    if events.weights is not None:
+        found.weights = cast("list[float]", events.weights[start:stop])
+    found.offsets = cast("list[int]", events.offsets[start:stop])
+    found.indexes = cast("list[int]", events.indexes[start:stop])
     return found
 
 

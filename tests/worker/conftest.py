@@ -8,6 +8,7 @@ import pytest
 from inmemory import HEAD, MONITOR
 
 import config
+from worker.events import native
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,3 +25,10 @@ def settings_of(tmp_path: Path) -> Callable[..., config.Settings]:
         return config.load(path, {})
 
     return load
+
+
+@pytest.fixture(params=["compiled", "plain"] if native.COMPILED else ["plain"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records are read by the compiled core, then by the loop in Python."""
+    if request.param == "plain":
+        monkeypatch.setattr(native, "COMPILED", False)

@@ -11,6 +11,8 @@ import pytest
 from config import EventSettings
 from worker.events import REASONS, Batch, Parser
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 NOW = 1_764_460_000_000
 HOUR = 3_600_000
 

@@ -11,6 +11,8 @@ import pytest
 from config import EventSettings
 from worker.events import Batch, Parser
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 NOW = 1_764_460_000_000
 
 

@@ -1,14 +1,17 @@
 """Reading the events topic: records in, checked events per key and rejections out.
 
-``parser`` drives; ``plain`` is the fast loop for what nearly all records look like; ``reading``
+``parser`` drives. What nearly all records look like is read below Python: ``_scan`` reads JSON
+(``_json``, ``_decimal``) out of a ``_block`` of records into the columns of ``_columns``;
+``native`` says whether that core is there, and ``plain`` is the fast loop without it. ``reading``
 takes any record apart, one event (``fields``) or many in arrays (``columns``); ``document`` turns
-bytes into a JSON object; ``reasons`` has every refusal with its sentence; ``batch`` is what comes
-out; ``description`` tells the same as a JSON Schema.
+bytes into a JSON object; ``reasons`` has every refusal with its sentence; ``filling`` and ``batch``
+are what comes out; ``description`` tells the same as a JSON Schema.
 """
 
 from worker.events.batch import Batch, KeyedEvents
 from worker.events.description import schema
-from worker.events.parser import Parser, Record
+from worker.events.parser import Parser
 from worker.events.reasons import REASONS, Rejection
+from worker.events.record import Record
 
 __all__ = ["REASONS", "Batch", "KeyedEvents", "Parser", "Record", "Rejection", "schema"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,22 +12,43 @@ if TYPE_CHECKING:
     from worker.events.reasons import Rejection
 
 
-class KeyedEvents:
+class KeyedEvents(Protocol):
     """The events of one key in offset order, as parallel columns.
 
-    Attributes
-    ----------
-    scores
-        Finite doubles.
-    labels
-        0 or 1.
-    times
-        Event times in ms since 1970.
-    weights
-        Positive and finite; None while every weight is 1.
-    offsets, indexes
-        The record of each event, and its element there (0 for a plain record).
+    What a column gives out singly are Python's own numbers; numpy and the engine read a column
+    that the compiled core made without a copy.
     """
+
+    @property
+    def scores(self) -> Sequence[float]:
+        """Finite doubles."""
+
+    @property
+    def labels(self) -> Sequence[int]:
+        """0 or 1."""
+
+    @property
+    def times(self) -> Sequence[int]:
+        """Event times in ms since 1970."""
+
+    @property
+    def weights(self) -> Sequence[float] | None:
+        """Positive and finite; None where every weight is 1."""
+
+    @property
+    def offsets(self) -> Sequence[int]:
+        """The record of each event."""
+
+    @property
+    def indexes(self) -> Sequence[int]:
+        """The element of the record, 0 for a plain one."""
+
+    def __len__(self) -> int:
+        """Return the number of events."""
+
+
+class ListedEvents:
+    """Columns that grow as lists."""
 
     __slots__ = ("indexes", "labels", "offsets", "scores", "times", "weights")
 
@@ -70,6 +91,39 @@ class KeyedEvents:
         self.times.extend(times)
         self.offsets.extend([offset] * len(scores))
         self.indexes.extend(indexes)
+
+
+class Gathering:
+    """The events of a batch on their way into groups by key; the plain twin of the compiled one."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self) -> None:
+        self.keys: dict[str, ListedEvents] = {}
+
+    def of(self, name: str) -> ListedEvents:
+        """Return the columns of a key, to be appended to."""
+        events = self.keys.get(name)
+        if events is None:
+            events = self.keys[name] = ListedEvents()
+        return events
+
+    def add(
+        self,
+        name: str,
+        scores: Sequence[float],
+        labels: Sequence[int],
+        times: Sequence[int],
+        weights: Sequence[float] | None,
+        offset: int,
+        indexes: Sequence[int],
+    ) -> None:
+        """Add checked events of one record; `weights` None stands for ones."""
+        self.of(name).extend(scores, labels, times, weights, offset, indexes)
+
+    def groups(self) -> dict[str, KeyedEvents]:
+        """Return the events of each key, keys in the order of their first event."""
+        return dict(self.keys)
 
 
 @dataclass(slots=True)

@@ -2,90 +2,80 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from worker.events import plain, reading
-from worker.events.batch import Batch
+from worker.events import native, plain, reading
 from worker.events.fields import Fields
+from worker.events.filling import NEVER, Filling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from config import EventSettings
-    from worker.events.batch import KeyedEvents
+    from worker.events._block import Block
+    from worker.events._scan import Scanner
+    from worker.events.batch import Batch
+    from worker.events.plain import Layout
+    from worker.events.record import Record
 
-REJECTED_BYTES = 4 << 20
-"""A batch ends early once its rejections hold that many bytes of keys and values."""
-
-
-NEVER = (1 << 63) - 1
-"""A tick that no watermark reaches."""
-
-
-class Record(Protocol):
-    """What is read of a record; aiokafka's ConsumerRecord fits."""
-
-    @property
-    def offset(self) -> int:
-        """Position in the partition."""
-
-    @property
-    def timestamp(self) -> int | None:
-        """The record's own timestamp in ms; None or negative without one."""
-
-    @property
-    def key(self) -> bytes | None:
-        """The record's key."""
-
-    @property
-    def value(self) -> bytes | None:
-        """The record's value; None is a tombstone."""
+AHEAD: Final = 1024
+"""Records that are asked for at once where they come one by one."""
 
 
-class Filling:
-    """A batch being filled: what is left of its room, and how far the records were taken.
+class _Source(Protocol):
+    """Records on their way in."""
 
-    It ends behind the event or heartbeat whose time is `tick` (ms) or later, too.
-    """
+    def take(self, filling: Filling, index: int) -> tuple[Record | None, int]:
+        """Take records into a batch until one is odd, the batch is full, or there are no more.
 
-    __slots__ = (
-        "batch",
-        "limit",
-        "next_offset",
-        "open_keys",
-        "records",
-        "refused_bytes",
-        "room",
-        "tick",
-    )
+        Returns
+        -------
+        record
+            The odd one, of which nothing was taken; None in the other cases.
+        index
+            The element to go on at: of the odd record, or of the one that a full batch ends in.
+        """
 
-    def __init__(self, limit: int, tick: int) -> None:
-        self.limit = self.room = limit
-        self.tick = tick
-        self.batch = Batch()
-        self.open_keys: dict[bytes | str, KeyedEvents] = {}
-        self.records = 0
-        self.refused_bytes = 0
-        self.next_offset = -1
 
-    @property
-    def full(self) -> bool:
-        """Whether the batch must end here."""
-        return (
-            self.room == 0
-            or self.batch.watermark >= self.tick
-            or self.refused_bytes > REJECTED_BYTES
-        )
+class _Singly:
+    """Records that are objects, by the plain loop; by the rules alone where it has no layout."""
 
-    def finish(self, offset: int, index: int = 0) -> Batch:
-        """End the batch, to go on at element `index` of the record at `offset`."""
-        batch = self.batch
-        batch.offset, batch.index = offset, index
-        if self.records:
-            batch.counts["records"] = self.records
-        if self.room != self.limit:
-            batch.counts["events"] = self.limit - self.room
-        return batch
+    def __init__(self, records: Iterable[Record], layout: Layout | None, fields: Fields) -> None:
+        self._stream = iter(records)
+        self._layout = layout
+        self._fields = fields
+
+    def take(self, filling: Filling, index: int) -> tuple[Record | None, int]:
+        """See `_Source`."""
+        if self._layout is None or index:
+            return next(self._stream, None), index
+        return plain.take(self._stream, filling, self._layout, self._fields), 0
+
+
+class _Scanned:
+    """Records in blocks, by the compiled core."""
+
+    def __init__(self, blocks: Iterator[Block], scanner: Scanner) -> None:
+        self._blocks = blocks
+        self._scanner = scanner
+        self._block: Block | None = None
+        self._at = 0
+
+    def take(self, filling: Filling, index: int) -> tuple[Record | None, int]:
+        """See `_Source`."""
+        while True:
+            block = self._block
+            if block is None or self._at == len(block):
+                self._block, self._at = next(self._blocks, None), 0
+                if self._block is None:
+                    return None, 0
+                continue
+            self._at, index = self._scanner.take(block, self._at, index, filling)
+            if filling.full:
+                return None, index
+            if self._at < len(block):
+                self._at += 1
+                return block[self._at - 1], index
 
 
 class Parser:
@@ -100,6 +90,7 @@ class Parser:
     def __init__(self, event: EventSettings) -> None:
         self._fields = Fields(event)
         self._layout = plain.layout(self._fields)
+        self._scanner = native.scanner(self._layout, self._fields)
 
     def batches(
         self,
@@ -118,7 +109,7 @@ class Parser:
         Parameters
         ----------
         records
-            In offset order.
+            In offset order; best a `Block`, which the compiled core reads where it stands.
         index
             Elements of the first record that were taken before.
         limit
@@ -142,45 +133,48 @@ class Parser:
         """
         if limit < 1:
             raise ValueError(f"limit is {limit}; a batch must have room for an event")
-        stream = iter(records)
-        filling = Filling(limit, _stop(tick, watermark))
+        source = self._source(records)
+        filling = self._filling(limit, tick, watermark)
         while True:
-            if self._layout is None or index:
-                record = next(stream, None)
-            else:
-                record = plain.take(stream, filling, self._layout, self._fields)
+            record, index = source.take(filling, index)
             if record is not None:
                 rest = reading.read(record, self._fields)
                 index = self._pour(rest, filling, record, index)
                 while index >= 0:
                     watermark = max(watermark, filling.batch.watermark)
                     yield filling.finish(record.offset, index)
-                    filling = Filling(limit, _stop(tick, watermark))
+                    filling = self._filling(limit, tick, watermark)
                     index = self._pour(rest, filling, record, index)
                 index = 0
             elif not filling.full:
                 break
             if filling.full:
                 watermark = max(watermark, filling.batch.watermark)
-                yield filling.finish(filling.next_offset)
-                filling = Filling(limit, _stop(tick, watermark))
+                yield filling.finish(filling.next_offset, index)
+                filling = self._filling(limit, tick, watermark)
         if filling.records:
             yield filling.finish(filling.next_offset)
+
+    def _source(self, records: Iterable[Record]) -> _Source:
+        if self._scanner is None:
+            return _Singly(records, self._layout, self._fields)
+        return _Scanned(native.blocks(records, AHEAD), self._scanner)
+
+    def _filling(
+        self, limit: int, tick: Callable[[], int | None] | None, watermark: int
+    ) -> Filling:
+        time = None if tick is None else tick()
+        if time is None or time <= watermark:
+            time = NEVER
+        return Filling(limit, time, native.gathering(compiled=self._scanner is not None))
 
     @staticmethod
     def _pour(rest: reading.Reading, filling: Filling, record: Record, index: int) -> int:
         """Pour what fits; give the element to go on at, or -1 when the record is done."""
-        taken, index = rest.pour(filling.batch, record.offset, index, filling.room, filling.tick)
-        filling.room -= taken
+        index = rest.pour(filling, record.offset, index)
         if index < 0:
             filling.records += 1
             filling.next_offset = record.offset + 1
             if rest.rejection is not None:
                 filling.refused_bytes += len(record.key or b"") + len(record.value or b"")
         return index
-
-
-def _stop(tick: Callable[[], int | None] | None, watermark: int) -> int:
-    """Tell the event time at which the next batch ends."""
-    time = None if tick is None else tick()
-    return NEVER if time is None or time <= watermark else time

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from worker.events.batch import KeyedEvents
 from worker.events.document import VALUE_LIMIT
 from worker.events.fields import TIME_MAX
 from worker.events.reading import HEARTBEAT
@@ -21,8 +20,10 @@ from worker.events.reasons import RefusedError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from worker.events.batch import ListedEvents
     from worker.events.fields import Fields
-    from worker.events.parser import Filling, Record
+    from worker.events.filling import Filling
+    from worker.events.record import Record
 
 NUMBERS = frozenset({int, float})
 
@@ -138,14 +139,12 @@ def take(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per field would dou
     return odd
 
 
-def _open(key: bytes | str, filling: Filling, fields: Fields) -> KeyedEvents | None:
+def _open(key: bytes | str, filling: Filling, fields: Fields) -> ListedEvents | None:
     """Give the columns of a key that the loop has not met; None when the key is refused."""
     try:
         name = fields.key(key)
     except RefusedError:
         return None
-    events = filling.batch.keys.get(name)
-    if events is None:
-        events = filling.batch.keys[name] = KeyedEvents()
+    events = filling.events.of(name)
     filling.open_keys[key] = events
     return events

@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from worker.events import columns, document
-from worker.events.batch import KeyedEvents
 from worker.events.document import MISSING, find
 from worker.events.reasons import RefusedError, Rejection, bounded, ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from worker.events.batch import Batch
     from worker.events.fields import Fields
-    from worker.events.parser import Record
+    from worker.events.filling import Filling
+    from worker.events.record import Record
 
 _LEAD_BYTES = 500
 HEARTBEAT = "heartbeat"
@@ -53,20 +52,17 @@ class Reading:
     heartbeat: int = -1
     rejection: Rejection | None = None
 
-    def pour(self, batch: Batch, offset: int, start: int, room: int, tick: int) -> tuple[int, int]:
-        """Add at most `room` events from element `start` on to a batch.
-
-        None is added behind one whose time is `tick` (ms) or later.
+    def pour(self, filling: Filling, offset: int, start: int) -> int:
+        """Add what there is room for to a batch, from element `start` on.
 
         Returns
         -------
-        taken
-            How many events were added.
         index
             The element to go on at, or -1 when nothing of the record is left.
         """
+        batch, tick = filling.batch, filling.tick
         first = bisect_left(self.indexes, start)
-        last = min(first + room, len(self.indexes))
+        last = min(first + filling.room, len(self.indexes))
         if last > first and max(self.times[first:last]) >= tick:
             last = next(at for at in range(first, last) if self.times[at] >= tick) + 1
         done = last == len(self.indexes)
@@ -74,11 +70,9 @@ class Reading:
             part = slice(first, last)
             times = self.times[part]
             weights = None if self.weights is None else self.weights[part]
-            events = batch.keys.get(self.key)
-            if events is None:
-                events = batch.keys[self.key] = KeyedEvents()
             scores, labels, indexes = self.scores[part], self.labels[part], self.indexes[part]
-            events.extend(scores, labels, times, weights, offset, indexes)
+            filling.events.add(self.key, scores, labels, times, weights, offset, indexes)
+            filling.room -= last - first
             newest = max(times)
             batch.watermark = max(batch.watermark, newest)
         low = bisect_left(self.notes, (start, ""))
@@ -88,11 +82,11 @@ class Reading:
             if name.startswith("rejected."):
                 batch.counts["rejected"] += 1
         if not done:
-            return last - first, self.indexes[last]
+            return self.indexes[last]
         batch.watermark = max(batch.watermark, self.heartbeat)
         if self.rejection is not None:
             batch.rejections.append(self.rejection)
-        return last - first, -1
+        return -1
 
 
 def read(record: Record, fields: Fields) -> Reading:

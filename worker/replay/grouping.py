@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from worker.events import Batch
-from worker.events.batch import KeyedEvents
+from worker.events.batch import ListedEvents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from worker.events import KeyedEvents
 
 
 class Columns(NamedTuple):
@@ -115,10 +117,10 @@ def grouped(columns: Columns) -> dict[str, KeyedEvents]:
     ends = np.append(starts[1:], events)
     first = np.argsort(order[starts], kind="stable")
     elements = [0] * int((ends - starts).max())
-    found = {}
+    found: dict[str, KeyedEvents] = {}
     for start, end in zip(starts[first].tolist(), ends[first].tolist(), strict=True):
         part = slice(start, end)
-        keyed = KeyedEvents()
+        keyed = ListedEvents()
         keyed.scores = cast("list[float]", scores[part])
         keyed.labels = cast("list[int]", labels[part])
         keyed.times = cast("list[int]", times[part])

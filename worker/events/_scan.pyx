@@ -1,0 +1,456 @@
+"""From the bytes of records to events, without an object for any part of them.
+
+Takes the records that nearly all records look like: a JSON object with a number for a score, 0 or 1 (or
+a text of the `labels` map) for a label, and key, time and weight where the settings say; or all of
+these in arrays. Anything odd in the least, bad or merely rare, is handed back for ``reading``, which
+has the rules; what is taken here, the rules take with the same outcome.
+"""
+
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcmp
+
+from worker.events._block cimport Block, Entry
+from worker.events._columns cimport Gathering
+from worker.events._decimal cimport nearest
+from worker.events._json cimport Number, anything, blank, is_utf8, number, text
+
+from worker.events.document import VALUE_LIMIT
+from worker.events.fields import KEY_BYTES, TIME_MAX
+from worker.events.reading import HEARTBEAT
+
+cdef enum:  # what a field is for, as in `plain.Layout`
+    SCORE
+    LABEL
+    KEY
+    TIME
+    WEIGHT
+    BEAT
+    ROLES
+
+cdef enum Form:
+    ABSENT
+    NOTHING  # null
+    ONE
+    MANY  # an array
+
+cdef enum Outcome:
+    ODD
+    EVENT
+    COLUMNS
+    UNLABELLED
+
+cdef enum:
+    CLASSES = 16  # texts of the map at the most
+
+cdef int64_t LATEST = TIME_MAX
+cdef Py_ssize_t VALUE_BYTES = VALUE_LIMIT
+cdef Py_ssize_t NAME_BYTES = KEY_BYTES
+
+
+cdef struct Name:
+    const uint8_t *text
+    Py_ssize_t size
+
+
+cdef struct Array:
+    char *data
+    Py_ssize_t size, room
+
+
+cdef class Scanner:
+    """One way to read records; keeps nothing of them.
+
+    Parameters
+    ----------
+    names
+        Of the fields (`plain.Layout`), each at the top of the object.
+    classes
+        Texts that are labels, and the class of each.
+    factor, divisor
+        From the unit of times to ms.
+    max_ahead
+        How far (ms) a time may lie past its record's.
+    """
+
+    cdef Name[ROLES] names
+    cdef Name[CLASSES] texts
+    cdef uint8_t[CLASSES] known
+    cdef int texts_count
+    cdef bint own_key, own_time
+    cdef int64_t factor, divisor, max_ahead, most
+    cdef tuple settings
+    cdef list kept
+
+    # What the record at hand says.
+    cdef Form[ROLES] forms
+    cdef double score, weight
+    cdef uint8_t label
+    cdef int64_t time
+    cdef const uint8_t *key
+    cdef Py_ssize_t key_size
+    cdef Array[ROLES] arrays
+
+    def __cinit__(self, names, dict classes, factor, divisor, max_ahead):
+        cdef int role
+        self.settings = names, classes, factor, divisor, max_ahead
+        self.kept = []
+        for role, name in enumerate((*names, HEARTBEAT)):
+            self.names[role].size = -1
+            if name is not None:
+                self.names[role] = self.name_of(name)
+        if len(classes) > CLASSES:
+            raise ValueError(f"{len(classes)} texts of labels; {CLASSES} at the most")
+        for name, known in classes.items():
+            self.texts[self.texts_count] = self.name_of(name)
+            self.known[self.texts_count] = known
+            self.texts_count += 1
+        self.own_key = names.key is None
+        self.own_time = names.time is None
+        self.factor = factor
+        self.divisor = divisor
+        self.max_ahead = min(max_ahead, LATEST)
+        self.most = LATEST * divisor // factor
+
+    def __reduce__(self):
+        return Scanner, self.settings
+
+    def __dealloc__(self):
+        cdef int role
+        for role in range(ROLES):
+            free(self.arrays[role].data)
+
+    cdef Name name_of(self, str name):
+        cdef Name found
+        text = name.encode("utf-8", "surrogatepass")
+        self.kept.append(text)
+        found.text = text
+        found.size = len(text)
+        return found
+
+    def take(self, Block block, Py_ssize_t at, Py_ssize_t index, filling):
+        """Take records into a batch until one is odd, the batch is full, or there are no more.
+
+        Parameters
+        ----------
+        block
+            The records.
+        at, index
+            Where to begin: at this record, behind so many of its elements.
+        filling
+            The batch. What it knows of room, records, watermark and offset is brought up to date.
+
+        Returns
+        -------
+        at, index
+            Where to go on. When the batch is not full yet and there are more records, the one
+            there is odd, and nothing was taken of it.
+        """
+        cdef Gathering events = filling.events
+        cdef int64_t room = filling.room, tick = filling.tick
+        cdef int64_t watermark = filling.batch.watermark
+        cdef int64_t done = 0, unlabelled = 0
+        cdef Py_ssize_t begun = at
+        cdef Entry *entries = block.entries()
+        cdef Entry *entry
+        cdef Outcome outcome
+        cdef int32_t key
+        cdef uint64_t hashed
+        if True:
+            while at < block.size and room and watermark < tick:
+                entry = entries + at
+                outcome = self.scan(entry)
+                if outcome == ODD or (index and outcome != COLUMNS):
+                    break
+                if outcome == UNLABELLED:
+                    unlabelled += 1
+                    at += 1
+                    continue
+                key = events.find(self.key, self.key_size, &hashed)
+                if key < 0:
+                    if self.own_key and not is_utf8(self.key, self.key + self.key_size):
+                        break
+                    key = events.insert(self.key, self.key_size, hashed)
+                if outcome == EVENT:
+                    events.reserve(1)
+                    events.put(
+                        key, self.score, self.label, self.time, self.weight, entry.offset, 0
+                    )
+                    room -= 1
+                    if self.time > watermark:
+                        watermark = self.time
+                    at += 1
+                    continue
+                index = self.pour(events, key, entry, index, tick, &room, &watermark)
+                if index:
+                    break
+                at += 1
+        done = at - begun
+        filling.records += done
+        if index and (room == 0 or watermark >= tick):
+            filling.next_offset = entries[at].offset
+        elif done:
+            filling.next_offset = entries[at - 1].offset + 1
+        if unlabelled:
+            filling.batch.counts["unlabelled"] += unlabelled
+        filling.room = room
+        filling.batch.watermark = watermark
+        return at, index
+
+    cdef Py_ssize_t pour(
+        self,
+        Gathering events,
+        int32_t key,
+        const Entry *entry,
+        Py_ssize_t index,
+        int64_t tick,
+        int64_t *room,
+        int64_t *watermark,
+    ) except -1 nogil:
+        """Take elements of a columnar record; the one to go on at, 0 when it is done."""
+        cdef Py_ssize_t size = self.arrays[SCORE].size, at
+        cdef double *scores = <double *> self.arrays[SCORE].data
+        cdef uint8_t *labels = <uint8_t *> self.arrays[LABEL].data
+        cdef double *weights = <double *> self.arrays[WEIGHT].data
+        cdef int64_t *times = <int64_t *> self.arrays[TIME].data
+        cdef bint weighted = self.forms[WEIGHT] == MANY, timed = self.forms[TIME] == MANY
+        cdef double weight = self.weight
+        cdef int64_t time = self.time
+        events.reserve(min(size - index, room[0]))
+        for at in range(index, size):
+            if room[0] == 0 or watermark[0] >= tick:
+                return at
+            if weighted:
+                weight = weights[at]
+            if timed:
+                time = times[at]
+            events.put(key, scores[at], labels[at], time, weight, entry.offset, at)
+            room[0] -= 1
+            if time > watermark[0]:
+                watermark[0] = time
+        return 0
+
+    cdef Outcome scan(self, const Entry *entry) noexcept nogil:
+        """Read one record."""
+        cdef const uint8_t *at = entry.value
+        cdef const uint8_t *end = at + entry.value_size
+        cdef const uint8_t *name
+        cdef Py_ssize_t size
+        cdef int role
+        cdef bint escaped
+        if not 0 < entry.value_size <= VALUE_BYTES:
+            return ODD
+        for role in range(ROLES):
+            self.forms[role] = ABSENT
+        at = blank(at, end)
+        if at >= end or at[0] != c"{":
+            return ODD
+        at = blank(at + 1, end)
+        while True:
+            if at >= end or at[0] != c'"':
+                return ODD  # the empty object among them
+            name = at + 1
+            at = text(name, end, &escaped)
+            if at == NULL or escaped:
+                return ODD
+            size = at - name
+            at = blank(at + 1, end)
+            if at >= end or at[0] != c":":
+                return ODD
+            at = blank(at + 1, end)
+            for role in range(ROLES):
+                if (
+                    self.names[role].size == size
+                    and memcmp(self.names[role].text, name, size) == 0
+                ):
+                    at = self.value(role, at, end)
+                    break
+            else:
+                at = anything(at, end)
+            if at == NULL:
+                return ODD
+            at = blank(at, end)
+            if at >= end:
+                return ODD
+            if at[0] == c"}":
+                break
+            if at[0] != c",":
+                return ODD
+            at = blank(at + 1, end)
+        if blank(at + 1, end) != end:
+            return ODD
+        return self.judge(entry)
+
+    cdef const uint8_t *value(
+        self, int role, const uint8_t *at, const uint8_t *end
+    ) noexcept nogil:
+        """Read the value of a field; NULL where it is odd."""
+        cdef bint escaped
+        cdef const uint8_t *start = at
+        if at >= end or role == BEAT:
+            return NULL
+        if at[0] == c"[" and role != KEY:
+            return self.array(role, at + 1, end)
+        self.forms[role] = ONE
+        if role == KEY or (role == LABEL and at[0] == c'"'):
+            if at[0] != c'"':
+                return NULL
+            start = at + 1
+            at = text(start, end, &escaped)
+            if at == NULL or escaped:
+                return NULL
+            if role == LABEL:
+                return at + 1 if self.class_of(start, at - start) else NULL
+            self.key = start
+            self.key_size = at - start
+            return at + 1
+        if role == LABEL and at[0] == c"n":
+            self.forms[role] = NOTHING
+            return anything(at, end)
+        if role == LABEL:
+            return self.one_label(at, end, &self.label)
+        if role == TIME:
+            return self.one_time(at, end, &self.time)
+        return one_number(at, end, &self.score if role == SCORE else &self.weight)
+
+    cdef bint class_of(self, const uint8_t *label, Py_ssize_t size) noexcept nogil:
+        """Find the class of a text."""
+        cdef int i
+        for i in range(self.texts_count):
+            if self.texts[i].size == size and memcmp(self.texts[i].text, label, size) == 0:
+                self.label = self.known[i]
+                return True
+        return False
+
+    cdef const uint8_t *one_label(
+        self, const uint8_t *at, const uint8_t *end, uint8_t *label
+    ) noexcept nogil:
+        """Read 0 or 1, written so."""
+        if at >= end or not 48 <= at[0] <= 49:
+            return NULL
+        label[0] = at[0] - 48
+        # 1.0 and 1e0 mean the same, 10 does not: what goes on is odd.
+        at += 1
+        if at < end and (at[0] == c"." or at[0] == c"e" or at[0] == c"E" or 48 <= at[0] <= 57):
+            return NULL
+        return at
+
+    cdef const uint8_t *one_time(
+        self, const uint8_t *at, const uint8_t *end, int64_t *time
+    ) noexcept nogil:
+        """Read a time that lies before the year 10000, into ms."""
+        cdef Number found
+        at = number(at, end, &found)
+        if at == NULL or found.negative or not found.whole or found.exponent:
+            return NULL
+        if found.digits > <uint64_t> self.most:
+            return NULL
+        time[0] = <int64_t> found.digits * self.factor // self.divisor
+        return at
+
+    cdef const uint8_t *array(
+        self, int role, const uint8_t *at, const uint8_t *end
+    ) noexcept nogil:
+        """Read an array of at least one element, from behind its bracket."""
+        cdef Array *array = &self.arrays[role]
+        cdef Py_ssize_t size = 0
+        self.forms[role] = MANY
+        while True:
+            if size == array.room and not self.grow(array):
+                return NULL  # and let the rules run out of memory
+            at = blank(at, end)
+            if role == LABEL:
+                at = self.one_label(at, end, <uint8_t *> array.data + size)
+            elif role == TIME:
+                at = self.one_time(at, end, <int64_t *> array.data + size)
+            else:
+                at = one_number(at, end, <double *> array.data + size)
+            if at == NULL:
+                return NULL
+            size += 1
+            at = blank(at, end)
+            if at >= end:
+                return NULL
+            if at[0] == c"]":
+                array.size = size
+                return at + 1
+            if at[0] != c",":
+                return NULL
+            at += 1
+
+    cdef bint grow(self, Array *array) noexcept nogil:
+        cdef Py_ssize_t room = 2 * array.room + 64
+        cdef void *moved = realloc(array.data, room * 8)
+        if moved == NULL:
+            return False
+        array.data = <char *> moved
+        array.room = room
+        return True
+
+    cdef Outcome judge(self, const Entry *entry) noexcept nogil:
+        """Hold what was read against the rules; ODD unless all of them are kept."""
+        cdef int64_t stamp = entry.timestamp, latest = LATEST
+        cdef Form score = self.forms[SCORE], label = self.forms[LABEL]
+        cdef Py_ssize_t size, i
+        if score == ONE and (label == ABSENT or label == NOTHING):
+            return UNLABELLED
+        if (score != ONE and score != MANY) or label != score:
+            return ODD
+        size = self.arrays[SCORE].size
+        if score == MANY and self.arrays[LABEL].size != size:
+            return ODD
+        if self.own_key:
+            self.key = entry.key
+            self.key_size = entry.key_size
+        elif self.forms[KEY] != ONE:
+            return ODD
+        if not 0 < self.key_size <= NAME_BYTES:
+            return ODD
+        if self.own_time:
+            if stamp < 0:
+                return ODD
+            self.time = stamp
+        else:
+            if stamp >= 0:
+                latest = LATEST if stamp > LATEST - self.max_ahead else stamp + self.max_ahead
+            if not self.fits(TIME, score, size):
+                return ODD
+            if self.forms[TIME] == ONE and self.time > latest:
+                return ODD
+            if self.forms[TIME] == MANY:
+                for i in range(size):
+                    if (<int64_t *> self.arrays[TIME].data)[i] > latest:
+                        return ODD
+        if self.forms[WEIGHT] == ABSENT:
+            self.weight = 1
+        elif not self.fits(WEIGHT, score, size):
+            return ODD
+        elif self.forms[WEIGHT] == ONE and not self.weight > 0:
+            return ODD
+        elif self.forms[WEIGHT] == MANY:
+            for i in range(size):
+                if not (<double *> self.arrays[WEIGHT].data)[i] > 0:
+                    return ODD
+        return EVENT if score == ONE else COLUMNS
+
+    cdef bint fits(self, int role, Form score, Py_ssize_t size) noexcept nogil:
+        """Tell whether a field is one value, or an array as long as the scores'."""
+        if self.forms[role] == ONE:
+            return True
+        return self.forms[role] == MANY == score and self.arrays[role].size == size
+
+
+cdef const uint8_t *one_number(
+    const uint8_t *at, const uint8_t *end, double *value
+) noexcept nogil:
+    """Read a finite number as the double next to it."""
+    cdef Number found
+    at = number(at, end, &found)
+    if at == NULL or not nearest(found.digits, found.exponent, found.cut, value):
+        return NULL
+    if found.negative:
+        # The integer -0 has no sign, the fraction has.
+        if found.whole and found.digits == 0:
+            return NULL
+        value[0] = -value[0]
+    return at

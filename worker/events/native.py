@@ -1,0 +1,51 @@
+"""The compiled way in, where there is one: as `engine` decides it, once, at import."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import engine
+from worker.events.batch import Gathering
+from worker.events.reading import HEARTBEAT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from worker.events._block import Block
+    from worker.events._scan import Scanner
+    from worker.events.fields import Fields
+    from worker.events.plain import Layout
+    from worker.events.record import Record
+
+COMPILED: Final = engine.IMPLEMENTATION == "compiled"
+"""Whether blocks can be made and read."""
+
+MOST_TEXTS: Final = 16
+
+if COMPILED:
+    from worker.events import _block, _columns, _scan
+
+
+def scanner(layout: Layout | None, fields: Fields) -> Scanner | None:
+    """Make what reads records of a layout; None where that is left to the plain loop."""
+    if not COMPILED or layout is None:
+        return None
+    if HEARTBEAT in layout or len(fields.texts) > MOST_TEXTS:
+        return None
+    return _scan.Scanner(layout, fields.texts, fields.factor, fields.divisor, fields.max_ahead)
+
+
+def blocks(records: Iterable[Record], ahead: int) -> Iterator[Block]:
+    """Give records in blocks; those that are in none yet, `ahead` at a time."""
+    if isinstance(records, _block.Block):
+        yield records
+        return
+    stream = iter(records)
+    while some := list(islice(stream, ahead)):
+        yield _block.block_of_records(some)
+
+
+def gathering(*, compiled: bool) -> Gathering:
+    """Make a place for the events of a batch."""
+    return _columns.Gathering() if compiled else Gathering()
