@@ -103,7 +103,7 @@ class Stages:
         self._records = records
         self._transaction = transaction
 
-    def each(self) -> Iterator[tuple[str, Callable[[], object]]]:
+    def each(self) -> Iterator[tuple[str, Callable[[], float | None]]]:
         """Yield name and work of each stage; advance only after the work was done."""
         yield self.WHOLE, self._pipeline
         batches: list[Batch] = []
@@ -113,7 +113,7 @@ class Stages:
         yield "engine: windows and readings", lambda: readings.extend(map(self._slide, pieces))
         slides = self._slides(pieces)
         yield "updates as JSON", lambda: self._write(pieces, slides, readings)
-        yield "pages, packed", self._packer(pieces)
+        yield "pages, packed", lambda: self._pack(pieces)
 
     def _runs(self) -> Iterator[Sequence[Record]]:
         for start in range(0, len(self._records), RUN):
@@ -174,42 +174,33 @@ class Stages:
             if len(found.times):
                 self._writer.write(piece.key, found, read)
 
-    def _packer(self, pieces: list[Piece]) -> Callable[[], None]:
-        """Return the packing of all pages of all transactions, out of windows that hold all."""
+    def _pack(self, pieces: list[Piece]) -> float:
+        """Pack the pages of all transactions; return the CPU seconds of that alone."""
+        size = self._monitor.window.size
         windows: dict[str, engine.CountWindow] = {}
-        for piece in pieces:
-            window = windows.setdefault(piece.key, engine.CountWindow(len(self._records)))
-            window.extend(piece.events.scores, piece.events.labels, None, piece.events.times)
-        work = list(self._written(pieces))
-        prefixes = {key: pages.key_prefix(self._monitor.name, key) for key in windows}
-
-        def pack() -> None:
-            for name, first, stop in work:
-                key = pages.page_key(prefixes[name], first // pages.PAGE_EVENTS)
-                pages.pack_page(key, pages.Page(first, windows[name].columns(first, stop)))
-
-        return pack
-
-    def _written(self, pieces: list[Piece]) -> Iterator[tuple[str, int, int]]:
-        """Yield key, first and last ordinal of each page that each transaction writes."""
+        prefixes: dict[str, bytes] = {}
         written: dict[str, int] = {}
-        seen: dict[str, int] = {}
-        gathered = 0
+        changed: set[str] = set()
+        gathered, seconds = 0, 0.0
         for number, piece in enumerate(pieces):
-            count = len(piece.events.scores)
-            seen[piece.key] = seen.get(piece.key, 0) + count
-            gathered += count
+            key, events = piece.key, piece.events
+            if key not in windows:
+                windows[key] = engine.CountWindow(size)
+                prefixes[key] = pages.key_prefix(self._monitor.name, key)
+            windows[key].extend(events.scores, events.labels, events.weights, events.times)
+            changed.add(key)
+            gathered += len(events.scores)
             if gathered < self._transaction and number + 1 < len(pieces):
                 continue
+            begun = time.process_time()
+            for one in changed:
+                window = windows[one]
+                pages.written(window, prefixes[one], written.get(one, 0))
+                written[one] = window.seen
+            seconds += time.process_time() - begun
             gathered = 0
-            for key, stop in seen.items():
-                start = written.get(key, 0)
-                if stop == start:
-                    continue
-                for page in range(start // pages.PAGE_EVENTS, -(-stop // pages.PAGE_EVENTS)):
-                    first = page * pages.PAGE_EVENTS
-                    yield key, first, min(first + pages.PAGE_EVENTS, stop)
-                written[key] = stop
+            changed.clear()
+        return seconds
 
     def _pipeline(self) -> None:
         pipeline = Pipeline(self._settings, TOPIC, 0)
@@ -224,11 +215,12 @@ class Stages:
         pipeline.take()
 
 
-def _seconds(work: Callable[[], object]) -> float:
+def _seconds(work: Callable[[], float | None]) -> float:
+    """Return the CPU seconds that some work took, or says that it took."""
     gc.collect()
     begun = time.process_time()
-    work()
-    return time.process_time() - begun
+    told = work()
+    return time.process_time() - begun if told is None else told
 
 
 def _settings(workload: Workload) -> Settings:
