@@ -28,10 +28,13 @@ class Run(list[Any]):
     start, end
         Every committed record with an offset in [start, end) is here. Where offsets are missing
         there is none: control records, aborted transactions, compaction.
+    unread
+        Offsets that the log held behind the run when it was fetched.
     """
 
     start = 0
     end = 0
+    unread = 0
 
 
 class RunResult(fetcher.FetchResult):  # type: ignore[misc]
@@ -56,6 +59,7 @@ class RunResult(fetcher.FetchResult):  # type: ignore[misc]
         # Responses without a record to deliver move the position as well; the next run tells of it.
         passed_from, passed_to = getattr(state, "passed", (before, before))
         run.start, run.end = passed_from if passed_to == before else before, state.position
+        run.unread = max((state.highwater or 0) - run.end, 0)
         state.passed = (run.end, run.end) if run else (run.start, run.end)
         return run
 

@@ -22,7 +22,7 @@ from mode import Service
 from config.errors import RocstreamError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from faust.types import StoreT
 
@@ -72,18 +72,25 @@ class WindowTable(StockTable[bytes, bytes]):
         finally:
             self._open = None
 
+    def write(self, pages: Mapping[bytes, bytes | None]) -> None:
+        """Put many writes and tombstones (None) into the open transaction.
+
+        As item by item, without half a dozen of Faust's calls for each.
+        """
+        self._opened().extend(pages.items())
+
     def on_key_set(self, key: bytes, value: bytes) -> None:
         """Put a write into the open transaction."""
-        self._gather(key, value)
+        self._opened().append((key, value))
 
     def on_key_del(self, key: bytes) -> None:
         """Put a tombstone into the open transaction."""
-        self._gather(key, None)
+        self._opened().append((key, None))
 
-    def _gather(self, key: bytes, value: bytes | None) -> None:
+    def _opened(self) -> list[tuple[bytes, bytes | None]]:
         if self._open is None:
             raise RuntimeError("the table of windows is written to by a task's transaction only")
-        self._open.append((key, value))
+        return self._open
 
 
 class TableManager(StockTableManager):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +29,11 @@ BUFFERED_MESSAGES: Final = 20_000
 
 BUFFERED_BYTES: Final = 32 << 20
 """The same in bytes: a dead letter may have a megabyte, and a transaction has little time."""
+
+BUSY_SECONDS: Final = 1.0
+"""Seconds between two transactions while a task has much to catch up with. Each one rewrites the
+open page of every key that it touches, so with many keys larger ones are several times cheaper, and
+updates that are late anyway lose little by it."""
 
 DRAIN_SECONDS: Final = 5.0
 """How long a task that leaves may take to commit what it has. What is not committed by then is
@@ -81,6 +87,8 @@ class Task:
         self._room = asyncio.Event()
         self._idle = asyncio.Event()
         self._next = 0
+        self._unread = 0
+        self._stretched = False
         self._loop: asyncio.Task[None] | None = None
 
     @property
@@ -92,6 +100,12 @@ class Task:
             and pipeline.buffered < BUFFERED_MESSAGES
             and pipeline.buffered_bytes < BUFFERED_BYTES
         )
+
+    @property
+    def lags(self) -> bool:
+        """Whether the log holds more unread records than came since the last transaction."""
+        done = 0 if self.committed is None else self.committed.offset
+        return self._unread > self._next - done
 
     def start(self, *, committed: bool) -> None:
         """Begin to commit; `committed` tells whether the changelog holds the cursor already."""
@@ -121,7 +135,9 @@ class Task:
                 "while the worker ran; start with --accept-gap to go on with empty windows, or "
                 "move the job with `rocstream reset`"
             )
-        self._next = run.end
+        self._next, self._unread = run.end, run.unread
+        if self._stretched and not self.lags:
+            self._hurry.set()
         for _ in self.pipeline.process(run):
             self._idle.clear()
             self._wake.set()
@@ -201,7 +217,7 @@ class Task:
                     self._idle.set()
                 elif self.closing:
                     self._wake.set()
-                await self._pause(self._interval - (time.monotonic() - began))
+                await self._pause(began)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it was, the task must not go on
@@ -214,19 +230,22 @@ class Task:
         outcome = self.pipeline.take()
         self._room.set()
         with self._table.writing() as pages:
-            for key, value in outcome.pages.items():
-                if value is None:
-                    del self._table[key]
-                else:
-                    self._table[key] = value
+            self._table.write(outcome.pages)
         transaction = Transaction(outcome.updates, outcome.rejections, pages, outcome.cursor)
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._pool, self._producer.commit, transaction)
         self.committed = outcome.cursor
 
-    async def _pause(self, seconds: float) -> None:
+    async def _pause(self, began: float) -> None:
+        """Wait until a transaction may follow the one that began at a time (monotonic)."""
+        await self._pause_until(began + self._interval)
+        if self.lags:
+            self._stretched = True
+            await self._pause_until(began + BUSY_SECONDS)
+            self._stretched = False
+
+    async def _pause_until(self, instant: float) -> None:
+        seconds = instant - time.monotonic()
         if seconds > 0 and not self.closing:
-            try:
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), seconds)
-            except TimeoutError:
-                return
