@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import shapes
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
@@ -42,11 +43,15 @@ class Walk(RuleBasedStateMachine):
         self.roc.add(*event)
         self.events.append(event)
 
-    @rule(events=st.lists(st.tuples(SCORES, st.integers(0, 1), WEIGHTS), max_size=80))
-    def extend(self, events: Any) -> None:
-        events = [(s, y, 1 if self.unit else w) for s, y, w in events]
-        scores, labels, weights = zip(*events, strict=True) if events else ((), (), ())
-        self.roc.extend(scores, labels, weights)
+    @rule(run=shapes.runs(), seed=st.integers(0, 9), bulk=st.booleans())
+    def pour(self, run: shapes.Run, seed: int, bulk: bool) -> None:  # noqa: FBT001 - drawn
+        weights = [1.0] * len(run) if self.unit else shapes.heavy(len(run), seed)
+        events = [(*event, weight) for event, weight in zip(run, weights, strict=True)]
+        if bulk:
+            self.roc.extend(*zip(*events, strict=True))
+        else:
+            for event in events:
+                self.roc.add(*event)
         self.events.extend(events)
 
     @rule(start=st.integers(0, 100), ascending=st.booleans(), label=st.integers(0, 1))
@@ -55,11 +60,13 @@ class Walk(RuleBasedStateMachine):
         for score in scores if ascending else reversed(scores):
             self.add(score, label, 1)
 
-    @rule(data=st.data())
-    def remove(self, data: Any) -> None:
+    @rule(data=st.data(), most=st.integers(1, 100))
+    def remove(self, data: Any, most: int) -> None:
         if self.events:
             place = data.draw(st.integers(0, len(self.events) - 1))
-            self.roc.remove(*self.events.pop(place))
+            for event in self.events[place : place + most]:
+                self.roc.remove(*event)
+            del self.events[place : place + most]
 
     @rule(label=st.integers(0, 1))
     def remove_class(self, label: int) -> None:
@@ -67,11 +74,32 @@ class Walk(RuleBasedStateMachine):
             self.roc.remove(*event)
             self.events.remove(event)
 
+    @rule(chance=st.randoms(use_true_random=False))
+    def remove_all(self, chance: Any) -> None:
+        chance.shuffle(self.events)
+        while self.events:
+            self.roc.remove(*self.events.pop())
+
     @rule(score=SCORES, label=st.integers(0, 1))
     def remove_absent(self, score: float, label: int) -> None:
         held = math.fsum(w for s, y, w in self.events if (s, y) == (score, label))
         with pytest.raises(KeyError):
             self.roc.remove(score, label, 2 * held + 1)
+
+    @rule(
+        columns=st.sampled_from(
+            [
+                ([0.5, math.nan], [0, 1]),
+                ([0.5, 0.6], [0, 2]),
+                ([0.5, math.inf], [1, 1]),
+                ([0.5, 0.6], [0, 1], [1.0, -1.0]),
+                ([0.5], [0, 1]),
+            ]
+        )
+    )
+    def refuse(self, columns: Any) -> None:
+        with pytest.raises(ValueError, match=r".+"):
+            self.roc.extend(*columns)
 
     @invariant()
     def reads_as_a_fresh_twin(self) -> None:
@@ -85,20 +113,37 @@ class Walk(RuleBasedStateMachine):
             assert getattr(self.roc, name) == pytest.approx(expected, rel=1e-12, abs=0)
         if self.unit:
             assert self.roc.auc() == pytest.approx(twin.auc(), abs=0, nan_ok=True)
-        for read in READ:
-            assert read(self.roc) == pytest.approx(read(twin), abs=1e-12, nan_ok=True)
+        for name, read in READ.items():
+            found, expected = read(self.roc), read(twin)
+            assert found == pytest.approx(expected, abs=1e-12, nan_ok=True), name
+            low, high = RANGES.get(name, (0, 1))
+            assert not found < low
+            assert not found > high
 
 
-READ: list[Callable[[Any], float]] = [
-    lambda roc: roc.auc(),
-    lambda roc: roc.h_measure(),
-    lambda roc: roc.h_measure(2, 1.25),
-    lambda roc: roc.h_measure(priors=(0.75, 0.25)),
-]
+READ: dict[str, Callable[[Any], float]] = {
+    "auc": lambda roc: roc.auc(),
+    "h": lambda roc: roc.h_measure(),
+    "h, Beta(2, 1.25)": lambda roc: roc.h_measure(2, 1.25),
+    "h, priors": lambda roc: roc.h_measure(priors=(0.75, 0.25)),
+    "low": lambda roc: roc.auc_interval()[0],
+    "high": lambda roc: roc.auc_interval()[1],
+    "strict": lambda roc: roc.ties().strict,
+    "tied": lambda roc: roc.ties().tied,
+    "bound": lambda roc: roc.ties().bound,
+    "auch": lambda roc: roc.auch(),
+    "ks": lambda roc: roc.ks(),
+    "mer": lambda roc: roc.mer(),
+    "mwl": lambda roc: roc.mwl(0.2),
+    "cost, optimal": lambda roc: roc.cost_area("optimal"),
+    "recall": lambda roc: roc.confusion(0.5).recall,
+    "mcc": lambda roc: roc.confusion(0.25).mcc,
+}
+RANGES = {"mcc": (-1, 1), "mer": (0, 0.5), "auch": (0.5, 1), "bound": (0, 0.5)}
 
 
 @pytest.mark.parametrize("unit", [True, False], ids=["unit weights", "weights"])
 def test_every_step_reads_as_a_fresh_twin(engine: Any, unit: bool) -> None:  # noqa: FBT001 - a case
     walk = type("Walk", (Walk,), {"make": staticmethod(engine.Roc), "unit": unit})
-    few = settings(max_examples=25, stateful_step_count=25, deadline=None)
+    few = settings(max_examples=20, stateful_step_count=20, deadline=None)
     run_state_machine_as_test(walk, settings=few)
