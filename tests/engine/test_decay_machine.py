@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import shapes
 from hypothesis import assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -68,6 +69,11 @@ class Walk(RuleBasedStateMachine):
     def fall_silent(self, leap: int) -> None:
         assume(self.now < 2**60)
         self.now += leap
+
+    @rule(run=shapes.runs(), seed=st.integers(0, 9), pace=st.sampled_from([0, 1, 50]))
+    def pour(self, run: shapes.Run, seed: int, pace: int) -> None:
+        weights = shapes.heavy(len(run), seed)
+        self.slide([(*event, w, pace) for event, w in zip(run, weights, strict=True)], 25)
 
     @rule(events=st.lists(EVENTS, min_size=1, max_size=90), every=st.integers(1, 30))
     def slide(self, events: Any, every: int) -> None:

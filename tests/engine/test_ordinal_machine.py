@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import shapes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
@@ -52,6 +53,22 @@ class Walk(RuleBasedStateMachine):
     def extend(self, events: Any) -> None:
         for event in events:
             self.put(*event)
+
+    @rule(run=shapes.runs(classes=8), seed=st.integers(0, 9))
+    def pour(self, run: shapes.Run, seed: int) -> None:
+        weights = [1.0] * len(run) if self.unit else shapes.heavy(len(run), seed)
+        columns = [(s, y % self.classes, w) for (s, y), w in zip(run, weights, strict=True)]
+        self.roc.extend(*zip(*columns, strict=True))
+        self.twin.extend(*zip(*columns, strict=True))
+        self.events += columns
+
+    @rule(chance=st.randoms(use_true_random=False))
+    def remove_all(self, chance: Any) -> None:
+        chance.shuffle(self.events)
+        while self.events:
+            event = self.events.pop()
+            self.roc.remove(*event)
+            self.twin.remove(*event)
 
     @rule(start=st.integers(0, 100), ascending=st.booleans(), label=st.integers(0, 7))
     def add_in_order(self, start: int, ascending: bool, label: int) -> None:  # noqa: FBT001 - drawn
