@@ -235,6 +235,10 @@ class Cluster:
         """Return what keeps us out, when it is not that no broker is there."""
         return refusal(self._job, self._last_error)
 
+    def brokers(self) -> int:
+        """Return how many brokers there are."""
+        return len(self._call(lambda: self.client.list_topics(timeout=CALL_SECONDS).brokers))
+
     def partitions(self) -> dict[str, int]:
         """Return the number of partitions of every topic that may be seen."""
         found = self._call(lambda: self.client.list_topics(timeout=CALL_SECONDS).topics)

@@ -155,17 +155,19 @@ async def _work(
     asked = asyncio.create_task(stop.wait())
     starting = asyncio.create_task(app.start())
     crashed = asyncio.create_task(app.wait_for_crash())
+    watching = asyncio.create_task(job.watch_identity())
     try:
         await asyncio.wait((starting, asked, crashed, job.failed), return_when="FIRST_COMPLETED")
         if starting.done() and (error := starting.exception()) is not None:
             job.fail(RocstreamError(f"the worker could not start: {error}"))
         await asyncio.wait((asked, crashed, job.failed), return_when="FIRST_COMPLETED")
         log.info("stopping")
+        watching.cancel()
         _leave_within(LEAVE_SECONDS, job.failed.result() if job.failed.done() else None)
         await job.leave()
         await app.stop()
     finally:
-        for task in (asked, starting, crashed):
+        for task in (asked, starting, crashed, watching):
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await task

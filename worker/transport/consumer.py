@@ -22,7 +22,7 @@ from faust.tables.recovery import RebalanceAgain
 from faust.transport.drivers import aiokafka as stock
 from faust.types import TP, ConsumerMessage
 
-from config.errors import DecisionError, RocstreamError
+from config.errors import RocstreamError
 from worker.transport import fetch
 from worker.transport.offsets import OFFSET_MARK, GroupOffset
 
@@ -121,12 +121,9 @@ class Consumer(stock.Consumer):
         await super().on_partitions_assigned(assigned, generation_id)
 
     async def perform_seek(self) -> None:
-        """Seek every partition to its task's cursor, and make sure that it got there.
+        """Seek every partition to its task's cursor.
 
-        Raises
-        ------
-        DecisionError
-            When the consumer stands elsewhere: the log does not hold the cursor's offset.
+        Where the log does not hold that offset, the next run begins elsewhere: its task tells.
         """
         wanted = {
             TP(tp.topic, tp.partition): task.pipeline.cursor.offset
@@ -142,13 +139,6 @@ class Consumer(stock.Consumer):
             raise RebalanceAgain
         for tp, offset in wanted.items():
             self._read_offset[tp] = offset or None
-            position = await self.position(tp)
-            if position != offset:
-                raise DecisionError(
-                    f"reading {tp.topic}, partition {tp.partition}, could not go on at offset "
-                    f"{offset} but would at {position}: records are gone; start with --accept-gap "
-                    "or move the job with `rocstream reset`"
-                )
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, ConsumerMessage]]:  # noqa: ASYNC109 - Faust's signature
         """Yield one message per fetched partition, its value the run of records."""

@@ -20,8 +20,11 @@ from faust.app.base import BootStrategy
 
 from config.errors import DecisionError, RocstreamError
 from config.kafka import librdkafka
+from worker.admin import Cluster
 from worker.pipeline import Pipeline
 from worker.transport.changelog import Extent, Reader, Restored
+from worker.transport.layout import topic_id
+from worker.transport.machine import make_room
 from worker.transport.offsets import GroupOffset, refuse_moved_by_hand
 from worker.transport.producer import TaskProducer, Topics, WriteError
 from worker.transport.task import Task
@@ -43,6 +46,9 @@ T = TypeVar("T")
 
 REJOIN_SECONDS: Final = 15.0
 """A fenced task waits this long for the rebalance that explains it, before it is opened anew."""
+
+IDENTITY_SECONDS: Final = 5.0
+"""How often a running worker looks whether the events topic still is the one it started with."""
 
 GROUP_COMMIT_SECONDS: Final = 2.0
 
@@ -106,6 +112,7 @@ class Job:
         self._deaths: list[float] = []
         self._rescues: set[asyncio.Task[None]] = set()
         # A thread per task at the most, and some for opening and closing while commits wait.
+        self._cluster: Cluster | None = None
         self.pool = ThreadPoolExecutor(max_workers=256, thread_name_prefix="task")
 
     def attach(self, app: JobApp, table: WindowTable) -> None:
@@ -171,6 +178,9 @@ class Job:
         check()
         began = time.monotonic()
         self._check_count(numbers)
+        await self._check_identity()
+        check()
+        make_room(len(numbers), self.layout.brokers)
         await self._close([p for p in self._parked if p not in numbers])
         parked = list(self._parked.values())
         proofs = await asyncio.gather(*(self._call(task.prove) for task in parked))
@@ -191,6 +201,38 @@ class Job:
             rebuilt=[task.partition for task, _ in tasks],
             took_s=round(time.monotonic() - began, 3),
             cursors={p: task.pipeline.cursor.offset for p, task in sorted(self.tasks.items())},
+        )
+
+    async def watch_identity(self) -> None:
+        """Fail the job when the events topic is made again under it; runs until it is cancelled.
+
+        The consumer goes by the topic's name: where the new log reaches as far as the old one
+        did, it would read on there as if nothing had happened.
+        """
+        while not self.failed.done():
+            await asyncio.sleep(IDENTITY_SECONDS)
+            try:
+                await self._check_identity()
+            except DecisionError as error:
+                self.fail(error)
+
+    async def _check_identity(self) -> None:
+        found = await self._call(self._events_id)
+        if found and self.layout.events_id not in {"", found}:
+            raise DecisionError(
+                f"{self._made_again(self.layout.events_id, found)} while the worker ran; start "
+                "with --accept-gap to go on with empty windows from the first offset there is, or "
+                "move the job with `rocstream reset`"
+            )
+
+    def _events_id(self) -> str:
+        self._cluster = self._cluster or Cluster(self.settings)
+        return topic_id(self._cluster, self.settings.topics.events)
+
+    def _made_again(self, was: str, found: str) -> str:
+        return (
+            f"the topic {self.settings.topics.events} is not the one that the state was made from: "
+            f"its id was {was} and is {found}, so it was deleted and made again"
         )
 
     async def park(self) -> None:
@@ -390,10 +432,7 @@ class Job:
                 f"{topic}: put the name back, take a new kafka.group, or run `rocstream reset`"
             )
         if cursor.topic_id and found and cursor.topic_id != found:
-            problem = (
-                f"the topic {topic} is not the one that the state was made from: its id was "
-                f"{cursor.topic_id} and is {found}, so it was deleted and made again"
-            )
+            problem = self._made_again(cursor.topic_id, found)
         elif cursor.offset < extent.start:
             problem = (
                 f"the log no longer reaches back to where the state ends: next offset is "

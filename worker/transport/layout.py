@@ -9,7 +9,7 @@ import structlog
 from confluent_kafka import KafkaException, TopicCollection
 
 from config.errors import SettingsError
-from worker.admin import CALL_SECONDS, Cluster, plans
+from worker.admin import Cluster, plans
 from worker.pipeline import REJECTION_BYTES
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ log = structlog.get_logger(__name__)
 
 REFUSED_SECONDS: Final = 5.0
 """A broker that does not let us in may just be starting; after this long it is the settings."""
+
+IDENTITY_CALL_SECONDS: Final = 5.0
+"""Less than a worker has to leave: it may be asking a broker that is gone."""
 
 
 class Layout(NamedTuple):
@@ -36,12 +39,15 @@ class Layout(NamedTuple):
         Name of the changelog topic.
     rejection_bytes
         What a dead letter may take: a record that the rejected topic refused would stop the job.
+    brokers
+        How many there are: each task keeps connections to each.
     """
 
     partitions: int
     events_id: str
     changelog: str
     rejection_bytes: int
+    brokers: int = 1
 
 
 def survey(settings: Settings, stop: Event) -> Layout | None:
@@ -80,9 +86,10 @@ def survey(settings: Settings, stop: Event) -> Layout | None:
         )
     return Layout(
         counts[events],
-        _topic_id(cluster, events),
+        topic_id(cluster, events),
         changelog,
         _rejection_bytes(cluster, settings.topics.rejected),
+        cluster.brokers(),
     )
 
 
@@ -111,14 +118,17 @@ def _rejection_bytes(cluster: Cluster, topic: str) -> int:
     return min(REJECTION_BYTES, int(told)) if told else REJECTION_BYTES
 
 
-def _topic_id(cluster: Cluster, topic: str) -> str:
-    """Return the topic's id, "" where the broker gives none."""
+def topic_id(cluster: Cluster, topic: str) -> str:
+    """Return the topic's id, "" where the broker gives none. Blocks some seconds at the most."""
     described = cluster.client.describe_topics(
-        TopicCollection([topic]), request_timeout=CALL_SECONDS
+        TopicCollection([topic]), request_timeout=IDENTITY_CALL_SECONDS
     )
     try:
-        topic_id = described[topic].result().topic_id
+        found = described[topic].result().topic_id
     except KafkaException:
-        # Brokers other than Apache's may not know the call.
+        # It is away, or has no such topic just now, or is not Apache's and does not know the call.
         return ""
-    return "" if topic_id is None else str(topic_id)
+    finally:
+        # What the client tells meanwhile would pile up.
+        cluster.client.poll(0)
+    return "" if found is None else str(found)

@@ -1,0 +1,87 @@
+"""What a running worker notices of its topic and its group."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import orjson
+import pytest
+from computed import assert_exactly, expected_updates, reference_h, tied_events
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jobs import Job
+
+pytestmark = pytest.mark.broker
+
+INSTANCE = "ROCSTREAM__KAFKA__GROUP_INSTANCE_ID"
+
+
+def make_again(job: Job, seconds: float = 20) -> None:
+    """Delete the events topic and make it anew; the name is free some time after the deletion."""
+    topic = job.settings.topics.events
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    admin.delete_topics([topic])[topic].result(20)
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(20)
+        except KafkaException:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        else:
+            return
+
+
+def test_a_topic_made_again_under_a_running_worker_needs_a_decision(
+    new_job: Callable[..., Job],
+) -> None:
+    """The new log goes on behind the offset where the old one ended, so offsets do not tell."""
+    job = new_job(partitions=1)
+    good = orjson.dumps({"score": 0.5, "label": 1})
+    job.produce([(b"k", good)] * 100)
+    with job.worker() as worker:
+        job.updates(2)
+        worker.signal(signal.SIGSTOP)
+        make_again(job)
+        job.produce([(b"k", good)] * 100)
+        worker.signal(signal.SIGCONT)
+        assert worker.exit_code() == 3, worker.text()[-3000:]
+        for part in (job.settings.topics.events, "was deleted and made again", "--accept-gap"):
+            assert part in worker.text()
+        assert "Traceback" not in worker.text()
+
+
+def test_a_static_member_that_comes_back_in_time_disturbs_nobody(
+    new_job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = new_job(partitions=2)
+    events = tied_events(6_000, keys=6, seed=3)
+    expected = expected_updates(events, reference_h)
+    monkeypatch.setenv(INSTANCE, "stays")
+    with job.worker() as stays:
+        stays.wait_until_ready()
+        monkeypatch.setenv(INSTANCE, "goes")
+        with job.worker() as goes:
+            goes.wait_until_ready()
+            stays.wait_for(lambda: re.search(r'"ready", "partitions": \[\d\]', stays.text()))
+            rebalances = stays.text().count("tasks parked")
+            job.produce(events[:2_000])
+            goes.wait_for(lambda: len(job.read(job.settings.topics.updates, 0)) > 20)
+            goes.signal(signal.SIGTERM)
+            assert goes.exit_code() == 0, goes.text()[-3000:]
+        job.produce(events[2_000:4_000])
+        with job.worker() as goes:
+            goes.wait_until_ready()
+            goes.kill()
+        with job.worker() as goes:
+            goes.wait_until_ready()
+            job.produce(events[4_000:])
+            assert_exactly(job.updates(len(expected)), expected)
+        assert stays.text().count("tasks parked") == rebalances

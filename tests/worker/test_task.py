@@ -1,0 +1,66 @@
+"""A task takes in the log without a hole, from the first run on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from inmemory import records
+
+from config.errors import DecisionError
+from worker.pipeline import Pipeline
+from worker.transport.fetch import Run
+from worker.transport.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from config import Settings
+
+
+def run_of(start: int, count: int) -> Run:
+    run = Run(records([{"score": 0.5, "label": 1}] * count, start=start))
+    run.start, run.end = start, start + count
+    return run
+
+
+def fed(settings: Settings, cursor: int, *runs: Run) -> int:
+    """Feed a task that was opened at a cursor and commits nothing; return where it stands then."""
+    pipeline = Pipeline(settings, "events", 0)
+    pipeline.start_at(cursor)
+    unused = cast("Any", None)
+    task = Task(
+        0, 1, pipeline, unused, unused, pool=unused, interval=60.0, on_death=lambda *_: None
+    )
+
+    async def feed() -> None:
+        task.start(committed=True)
+        try:
+            for run in runs:
+                await task.feed(run)
+        finally:
+            # Before it has had a turn, so nothing is committed.
+            cast("Any", task)._loop.cancel()
+
+    asyncio.run(feed())
+    return pipeline.cursor.offset
+
+
+def test_runs_that_follow_on_the_cursor_are_taken_in(settings_of: Callable[..., Settings]) -> None:
+    assert fed(settings_of(), 7, run_of(7, 5), run_of(12, 3)) == 15
+
+
+@pytest.mark.parametrize("start", [0, 6, 8, 100])
+def test_the_first_run_must_begin_at_the_cursor(
+    settings_of: Callable[..., Settings], start: int
+) -> None:
+    with pytest.raises(DecisionError, match=f"goes on at offset {start} and not at 7"):
+        fed(settings_of(), 7, run_of(start, 5))
+
+
+def test_each_run_must_begin_where_the_last_one_ended(
+    settings_of: Callable[..., Settings],
+) -> None:
+    with pytest.raises(DecisionError, match="goes on at offset 13 and not at 12"):
+        fed(settings_of(), 7, run_of(7, 5), run_of(13, 5))
