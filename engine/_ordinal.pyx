@@ -255,6 +255,7 @@ cdef class ProductTree(FoldTree):
         cdef Status status
         cdef double heaviest = 0
         cdef Node *leaf
+        cdef bint fresh
         for k in range(self.classes):
             heaviest = fmax(heaviest, weights[k])
         if heaviest == 0:
@@ -267,10 +268,13 @@ cdef class ProductTree(FoldTree):
         leaf = self.reach_to_add(score, &rank)
         if leaf == NULL:
             return NO_MEMORY
-        if rank == leaf.size or leaf.keys[rank] != score:
+        fresh = rank == leaf.size or leaf.keys[rank] != score
+        if fresh:
             self.open(leaf, rank, score)
             tags_of(leaf)[rank] = 0
         status = self.tie(leaf, rank)
+        if status != DONE and fresh:
+            self.close(leaf, rank)
         if status == DONE:
             memcpy(self.row(tags_of(leaf)[rank] - TIED), weights, self.row_bytes)
             self.untie(leaf, rank)

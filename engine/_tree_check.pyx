@@ -17,7 +17,7 @@ def check(Tree tree):
     cdef uint32_t leaf, rank, size
     cdef const double *keys
     if tree.root == NONE:
-        assert tree.total == 0 and tree.height == 0 and tree.leaves == NULL
+        assert tree.total == 0 and tree.height == 0
     else:
         total = check_node(tree, tree.root, tree.height, -INFINITY, INFINITY)
     twice_u = below = 0

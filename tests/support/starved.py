@@ -1,0 +1,175 @@
+"""Lets every allocation of the engine's calls fail once, in a process that has `starve.c` in it.
+
+`python starved.py STRUCTURE` prints how many failures it went through.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine import _core as core
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Call = Callable[[Any], object]
+
+RNG = np.random.default_rng(1)
+LABELS = (RNG.random(4000) < 0.4).astype(np.uint8)
+SCORES = RNG.normal(size=4000) + LABELS
+TIED = SCORES.round(1)
+WEIGHTS = RNG.uniform(0.1, 9, 4000)
+TIMES = np.arange(4000, dtype=np.int64)
+CLASSES = RNG.integers(0, 4, 4000)
+
+
+def part(start: int, count: int, *columns: Any) -> list[Any]:
+    return [None if column is None else column[start : start + count] for column in columns]
+
+
+def each(method: str, start: int, count: int, *columns: Any) -> list[Call]:
+    """Call a method for one event at a time."""
+    events = zip(*(column.tolist() for column in part(start, count, *columns)), strict=True)
+    return [lambda made, event=event: getattr(made, method)(*event) for event in events]
+
+
+def bulk(method: str, start: int, count: int, *columns: Any, **words: Any) -> Call:
+    """Call a method for many events at once."""
+    return lambda made: getattr(made, method)(*part(start, count, *columns), **words)
+
+
+def read(made: Any) -> object:
+    return made.h_measure()
+
+
+def calls_of_roc() -> list[Call]:
+    return [
+        *each("add", 0, 200, SCORES, LABELS),
+        read,
+        bulk("extend", 200, 1500, SCORES, LABELS),
+        read,
+        *each("add", 1700, 100, TIED, LABELS),
+        bulk("extend", 1800, 600, TIED, LABELS),
+        read,
+        *each("remove", 0, 200, SCORES, LABELS),
+        bulk("extend", 2400, 300, SCORES, LABELS, WEIGHTS),
+        lambda made: made.h_measure(3, 1.5, (0.8, 0.2)),
+        *each("remove", 2400, 300, SCORES, LABELS, WEIGHTS),
+        read,
+    ]
+
+
+def calls_of_filled_roc() -> list[Call]:
+    return [bulk("extend", 0, 3000, SCORES, LABELS), read, lambda made: made.curve()]
+
+
+def calls_of_count_window() -> list[Call]:
+    return [
+        *each("push", 0, 100, SCORES, LABELS),
+        bulk("slide", 100, 900, SCORES, LABELS, every=30),
+        bulk("slide", 1000, 900, TIED, LABELS, None, TIMES, every=100),
+        bulk("slide", 1900, 200, SCORES, LABELS, WEIGHTS, TIMES, every=50),
+        lambda made: made.resize(900),
+        bulk("extend", 2100, 900, SCORES, LABELS),
+        bulk("slide", 3000, 500, SCORES, LABELS, every=7, read=("auc", "ks", "f1@0.5")),
+    ]
+
+
+def calls_of_ordinal_roc() -> list[Call]:
+    return [
+        *each("add", 0, 200, SCORES, CLASSES),
+        bulk("extend", 200, 900, SCORES, CLASSES),
+        lambda made: made.vuhs(),
+        bulk("extend", 1100, 400, TIED, CLASSES, WEIGHTS),
+        lambda made: made.vuhs(),
+        *each("remove", 0, 200, SCORES, CLASSES),
+    ]
+
+
+def calls_of_ordinal_window() -> list[Call]:
+    return [
+        *each("push", 0, 30, SCORES, CLASSES),
+        bulk("slide", 30, 400, SCORES, CLASSES, every=30),
+        bulk("slide", 430, 60, TIED, CLASSES, WEIGHTS, every=20),
+    ]
+
+
+STRUCTURES: dict[str, tuple[Callable[[], Any], Callable[[], list[Call]]]] = {
+    "roc": (core.Roc, calls_of_roc),
+    "filled roc": (core.Roc, calls_of_filled_roc),
+    "count window": (partial(core.CountWindow, 700), calls_of_count_window),
+    "ordinal roc": (partial(core.OrdinalRoc, 4), calls_of_ordinal_roc),
+    "ordinal window": (partial(core.OrdinalCountWindow, 4, 200), calls_of_ordinal_window),
+}
+
+
+def state(made: Any) -> list[Any]:
+    """All that can be told of a structure, in numbers."""
+    made._check()
+    names = ("seen", "first", "size", "late")
+    parts: list[Any] = [len(made), *(getattr(made, name, 0) for name in names)]
+    roc = getattr(made, "roc", made)
+    if hasattr(roc, "vuhs"):
+        return [*parts, roc.vuhs()]
+    parts += [*getattr(made, "span", ()), roc.positives, roc.negatives, roc.auc(), roc.h_measure()]
+    columns = [*roc.curve(), *roc.hull()]
+    if hasattr(made, "columns"):
+        columns += [c for c in made.columns(made.first, made.seen) if c is not None]
+    return [*parts, *columns]
+
+
+def same(one: list[Any], two: list[Any]) -> bool:
+    """Tell whether all is the same, but for the last digits of what weights add up to."""
+    return len(one) == len(two) and all(
+        np.shape(left) == np.shape(right)
+        and np.allclose(left, right, rtol=1e-12, atol=1e-12, equal_nan=True)
+        for left, right in zip(one, two, strict=True)
+    )
+
+
+def starved(make: Callable[[], Any], calls: list[Call]) -> int:
+    """Fail the first allocation, then the second, and so on until all calls need fewer."""
+    memory = ctypes.CDLL(None)
+    whole = make()
+    for call in calls:
+        call(whole)
+    expected = state(whole)
+    failures = 0
+    while True:
+        made = make()
+        done = 0
+        memory.starve(failures)
+        try:
+            for done, call in enumerate(calls):  # noqa: B007 - read when one fails
+                call(made)
+            refused = False
+        except (MemoryError, SystemError):
+            # Parts of numpy fail without saying how.
+            refused = True
+        failed = memory.feed()
+        if not failed:
+            assert not refused
+            return failures
+        if refused:
+            twin = make()
+            for call in calls[:done]:
+                call(twin)
+            assert same(state(made), state(twin)), f"allocation {failures}, call {done}"
+            for call in calls[done:]:
+                call(made)
+        assert same(state(made), expected), f"allocation {failures}, call {done}"
+        failures += 1
+
+
+def main() -> None:
+    make, calls = STRUCTURES[sys.argv[1]]
+    sys.stdout.write(str(starved(make, calls())))
+
+
+if __name__ == "__main__":
+    main()
