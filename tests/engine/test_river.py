@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import random
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from river import anomaly, base, datasets, evaluate, linear_model, metrics, preprocessing, utils
+from river.checks import common
 from sklearn.metrics import roc_auc_score
 
 import engine
@@ -50,6 +52,26 @@ def truth(metric: type, rows: Any, *, weighted: bool = False) -> float:
     if not roc.positives or not roc.negatives:
         return 0.0
     return roc.auc() if metric is AUC else roc.h_measure()
+
+
+# River's checks of whatever has parameters and a state; tags are for estimators, which learn.
+CHECKS = [
+    check
+    for name, check in inspect.getmembers(common, inspect.isfunction)
+    if name.startswith("check_")
+    and name != "check_tags"
+    and list(inspect.signature(check).parameters) == ["model"]
+]
+
+
+@EACH
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_it_passes_rivers_own_checks(metric: type, check: Any) -> None:
+    check(metric())
+
+
+def test_rivers_checks_are_found() -> None:
+    assert len(CHECKS) >= 10
 
 
 @EACH
@@ -105,6 +127,19 @@ def test_rolling_it_is_the_reading_of_the_window(metric: type, size: int) -> Non
         rolling.update(y_true=row[0], y_pred=row[1])
         window.append(row)
         assert rolling.get() == truth(metric, window)
+
+
+@pytest.mark.parametrize("size", [2, 50, 300])
+def test_a_window_without_ties_reads_what_rivers_rolling_auc_does(size: int) -> None:
+    draw = random.Random(size)  # noqa: S311 - test data
+    theirs, ours = metrics.RollingROCAUC(window_size=size), utils.Rolling(AUC, window_size=size)
+    window = engine.CountWindow(size)
+    for label, score in [(draw.random() < 0.3, draw.gauss(0, 1)) for _ in range(700)]:
+        for metric in (theirs, ours):
+            metric.update(label, score)
+        window.push(score, label)
+        if window.roc.positives and window.roc.negatives:
+            assert ours.get() == window.roc.auc() == pytest.approx(theirs.get(), abs=1e-12)
 
 
 @EACH
