@@ -12,7 +12,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 from scipy.special import beta as beta_function
-from scipy.special import betaincinv
+from scipy.special import betaincinv, ndtr
 
 import engine
 
@@ -44,11 +44,12 @@ STYLE = {
 
 
 def main() -> None:
-    """Write the three pictures."""
+    """Write the pictures."""
     with mpl.rc_context(STYLE):
         save(roc_picture(), "roc.svg")
         save(h_picture(), "h-measure.svg")
         save(cost_picture(), "cost-curves.svg")
+        save(window_picture(), "windows.svg")
 
 
 def save(figure: Figure, name: str) -> None:
@@ -200,6 +201,41 @@ def cost_picture() -> Figure:
     axes.set(xlabel="c, relative cost of a false positive", ylabel="loss", xlim=(0, 1))
     axes.set_ylim(0, 0.78)
     axes.legend(loc="upper left")
+    return figure
+
+
+def window_picture() -> Figure:
+    """Draw what windows weigh, and what they read while a model becomes worse."""
+    size, change, count = 1000, 3000, 7000
+    half_life = size / 2.885  # as noisy as a count window of so many events
+    figure = Figure(figsize=(11, 3.6), layout="constrained")
+    weights, readings = figure.subplots(1, 2, width_ratios=(1, 1.6))
+    ages = np.arange(0, 3001)
+    weights.plot(ages, np.where(ages < size, 1.0, 0.0), color=BLUE, lw=1.8, label="count 1,000")
+    weights.plot(ages, 0.5 ** (ages / half_life), color=RED, lw=1.8, label="half-life 347")
+    weights.plot(ages, np.ones(len(ages)), color=GREY, lw=1.2, ls="--", label="landmark")
+    weights.set(xlabel="age, in events", title="weight of an event", ylim=(0, 1.28))
+    weights.legend(loc="upper right", ncols=2, fontsize=8)
+
+    random = np.random.default_rng(1)
+    labels = (random.random(count) < SHARE).astype(int)
+    skill = np.where(np.arange(count) < change, 1.8, 0.8)
+    scores = ndtr(random.normal(size=count) + skill * (labels - 0.5))
+    for window, color, style in (
+        (engine.LandmarkWindow(thresholds=1000), GREY, "--"),
+        (engine.CountWindow(size), BLUE, "-"),
+        (engine.DecayWindow(half_life), RED, "-"),
+    ):
+        auc = window.slide(scores, labels, every=20).auc
+        places = 20 * np.arange(1, len(auc) + 1)
+        readings.plot(places[20:], auc[20:], color=color, ls=style, lw=1.5)
+    for start, end, distance in ((400, change, 1.8), (change, count, 0.8)):
+        truth = float(ndtr(distance / np.sqrt(2)))
+        readings.plot([start, end], [truth, truth], color=GREEN, lw=1.2, ls=":")
+    readings.text(change + 60, 0.905, "the model becomes worse", color=GREEN)
+    readings.axvline(change, color=GREEN, lw=0.8, ls=":")
+    readings.set(xlabel="events seen", xlim=(0, count))
+    readings.set_title("AUC that each reads; dotted: the true one")
     return figure
 
 
