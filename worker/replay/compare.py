@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
 import orjson
 from rich import box
 from rich.table import Table
@@ -303,13 +304,13 @@ def _events(run: Run, reading: int) -> dict[str, list[Event]]:
 
 
 def _listed(events: Any) -> Iterable[Event]:
-    for at in range(len(events.scores)):
-        yield Event(
-            (events.offsets[at], events.indexes[at]),
-            float(events.scores[at]),
-            int(events.labels[at]),
-            events.times[at],
-        )
+    # Arrays or lists; what comes out is written as JSON.
+    columns = [
+        np.asarray(column).tolist() for column in (events.scores, events.labels, events.times)
+    ]
+    places = zip(np.asarray(events.offsets).tolist(), events.indexes, strict=False)
+    for place, score, label, when in zip(places, *columns, strict=True):
+        yield Event(place, float(score), label, when)
 
 
 def _path(text: str, option: str) -> tuple[str, ...]:

@@ -89,14 +89,6 @@ class Stretch(NamedTuple):
         return batch
 
 
-class _Whole(np.ndarray[Any, Any]):
-    """Integers that come out singly as Python's own, so that they can be written as JSON."""
-
-    def __getitem__(self, at: Any) -> Any:
-        found = super().__getitem__(at)
-        return found.item() if isinstance(found, np.generic) else found
-
-
 def grouped(columns: Columns) -> dict[str, KeyedEvents]:
     """Group events by key: each key's in order, keys in the order of their first event.
 
@@ -110,7 +102,6 @@ def grouped(columns: Columns) -> dict[str, KeyedEvents]:
     few = len(columns.names) <= np.iinfo(np.int16).max
     order = np.argsort(columns.keys.astype(np.int16 if few else np.int64), kind="stable")
     keys, _, scores, labels, times, weights, offsets = columns.chosen(order)
-    times, offsets = times.view(_Whole), offsets.view(_Whole)
     if weights is not None and bool((weights == 1.0).all()):
         weights = None
     starts = np.flatnonzero(np.diff(keys, prepend=-1))

@@ -6,6 +6,8 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+import numpy as np
+
 from config.errors import SettingsError
 from config.values import parse_duration
 
@@ -136,11 +138,8 @@ def first_at(batches: list[Batch], time: int) -> int | None:
         if batch.watermark < time:
             continue
         for events in batch.keys.values():
-            found += [
-                offset
-                for offset, when in zip(events.offsets, events.times, strict=True)
-                if when >= time
-            ][:1]
+            late = np.flatnonzero(np.asarray(events.times) >= time)[:1].tolist()
+            found += [int(events.offsets[at]) for at in late]
     return min(found, default=None)
 
 
