@@ -267,7 +267,8 @@ class Backtest:
             event, fixed = event_of(event, options.fields)
             timestamp = timestamp_of(event)
         # Processes take a while to import, which one alone need not.
-        from worker.replay.shards import Manner, ShardedPlayer  # noqa: PLC0415
+        from worker.replay.owner import Manner  # noqa: PLC0415
+        from worker.replay.shards import ShardedPlayer  # noqa: PLC0415
 
         return ShardedPlayer(
             self.settings,

@@ -52,6 +52,12 @@ class Columns(NamedTuple):
             self.offsets[which],
         )
 
+    def kept(self, which: NDArray[np.bool_]) -> Columns:
+        """Return the events of the keys that a mask of `names` keeps. O(events + names)."""
+        kept = self.chosen(which[self.keys])
+        names = [name for name, keep in zip(self.names, which.tolist(), strict=True) if keep]
+        return kept._replace(keys=(np.cumsum(which) - 1)[kept.keys], names=names)
+
 
 class Stretch(NamedTuple):
     """Records that were read without a rejection: their events, not grouped yet.
@@ -89,18 +95,30 @@ class Stretch(NamedTuple):
         return batch
 
 
-def grouped(columns: Columns) -> dict[str, KeyedEvents]:
+def grouped(columns: Columns, which: NDArray[np.bool_] | None = None) -> dict[str, KeyedEvents]:
     """Group events by key: each key's in order, keys in the order of their first event.
+
+    Parameters
+    ----------
+    columns
+        The events.
+    which
+        A mask of `names`: the keys to keep. None keeps all.
 
     Notes
     -----
     O(n); numbers of keys are sorted by radix while there are few enough of them.
     """
-    events = len(columns.scores)
+    few = len(columns.names) <= np.iinfo(np.int16).max
+    numbers = columns.keys.astype(np.int16 if few else np.int64, copy=False)
+    if which is None:
+        order = np.argsort(numbers, kind="stable")
+    else:
+        inside = np.flatnonzero(which[numbers])
+        order = inside[np.argsort(numbers[inside], kind="stable")]
+    events = len(order)
     if not events:
         return {}
-    few = len(columns.names) <= np.iinfo(np.int16).max
-    order = np.argsort(columns.keys.astype(np.int16 if few else np.int64), kind="stable")
     keys, _, scores, labels, times, weights, offsets = columns.chosen(order)
     if weights is not None and bool((weights == 1.0).all()):
         weights = None

@@ -146,7 +146,9 @@ class Table:
             for number in range(group, len(self._groups) - 1):
                 # A reader keeps what it has unpacked: so each group of rows gets a new one.
                 with arrow.ParquetFile(self.path, **self._options) as file:
-                    yield from file.iter_batches(RUN_ROWS, row_groups=[number], columns=tops)
+                    yield from file.iter_batches(
+                        RUN_ROWS, row_groups=[number], columns=tops, use_threads=False
+                    )
 
         return self._groups[group], batches()
 
@@ -307,10 +309,10 @@ class _Rows:
             times = raw // (1_000_000 if column.type.unit == "ns" else 1_000)
         elif pa.types.is_integer(column.type) and not pa.types.is_uint64(column.type):
             factor, divisor, _ = TIME_UNITS[self._event.time_unit]
-            raw = column.to_numpy().astype(np.int64)
+            raw = column.to_numpy().astype(np.int64, copy=False)
             if raw.size and (raw.max() > TIME_MAX * divisor // factor):
                 return None
-            times = raw * factor // divisor
+            times = raw if factor == divisor else raw * factor // divisor
         else:
             return None
         if times.size and (times.min() < 0 or times.max() > TIME_MAX):

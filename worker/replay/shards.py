@@ -1,64 +1,58 @@
-"""A replay in several processes: any of them reads a run, each keeps the windows of its own keys.
+"""A replay in several processes, each with the windows of its own keys.
 
-The parent hands out runs to be read, gets the events back split by owner, and hands these to the
-owners in the order of the log; what they publish is merged by where it comes from, so the bytes
-are those of one process. Each process has one request at a time, so no pipe ever fills up on both
-sides.
+Rows of Parquet are read by each process for itself: its own share of them costs little. Of lines
+and of records of a topic the parent hands out runs, each to be read by any process, gets their
+events back split by owner, and hands these to the owners in the order of the log. What the owners
+publish is merged by where it comes from, so the bytes are those of one process.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import pickle
-import zlib
-from collections import Counter, deque
-from heapq import merge
+from collections import deque
 from multiprocessing.connection import wait
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from config.errors import RocstreamError
 from worker.events import Batch
 from worker.messages import Message
-from worker.replay.blocks import LineRun, Reader, ValueRun
-from worker.replay.parquet import Table, TableRun
-from worker.replay.player import Chooser, Player, Step
-from worker.replay.tape import Tape
+from worker.replay.blocks import LineRun, ValueRun
+from worker.replay.owner import Manner, Played, serve
+from worker.replay.parquet import TableRun
+from worker.replay.player import Player, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from multiprocessing.connection import Connection
 
-    from config import EventSettings, Settings
+    from config import Settings
     from worker.replay.records import Log, Run, Source
     from worker.replay.span import Span
 
-AHEAD: Final = 2
+AHEAD: Final = 3
 """Runs that are being read, or wait to be played, for each process."""
 
-_OFFSET: Final = b'"offset":'
-_INDEX: Final = b'"index":'
-
-Placed = tuple[int, int, bytes | None, bytes | None]
-
-
-class Manner(NamedTuple):
-    """How records are read: the settings, and what each record has outside its value."""
-
-    event: EventSettings
-    fixed: bytes | None
-    timestamp: int
+REQUESTS: Final = 2
+"""What a process is asked for at once: while it does one thing, the next lies there."""
 
 
 class _Job:
-    """One run on its way: read by any process, then played by each."""
+    """One run on its way: read by any process or by each, then played by each."""
 
-    def __init__(self, log: Log, run: Run, *, published: bool) -> None:
+    def __init__(self, log: Log, run: Run, owners: int, *, published: bool) -> None:
         self.log, self.published = log, published
-        self.run: Run | None = run
-        self.parts: list[bytes] = []
+        self.unread: tuple[Any, ...] | None = None
+        self.parts: list[bytes | tuple[Any, ...]] = []
         self.batch = Batch()
-        self.updates: dict[int, list[Placed]] = {}
+        self.played: dict[int, Played] = {}
+        packed = _packed(run)
+        if isinstance(run, TableRun):
+            self.parts = [packed] * owners
+        else:
+            self.unread = packed
 
 
 class ShardedPlayer(Player):
@@ -87,7 +81,7 @@ class ShardedPlayer(Player):
         super().__init__([settings], source, span, keys=keys)
         self._started = (settings, manner, processes, keys)
         self._links: list[Connection] = []
-        self._busy: dict[int, tuple[str, _Job]] = {}
+        self._busy: list[deque[tuple[str, _Job]]] = []
         self._unread: deque[_Job] = deque()
         self._unplayed: deque[_Job] = deque()
         self._handed: list[int] = []
@@ -103,12 +97,13 @@ class ShardedPlayer(Player):
             for number in range(count):
                 here, there = context.Pipe()
                 arguments = (there, settings, manner, number, count, keys)
-                child = context.Process(target=_serve, args=arguments, daemon=True)
+                child = context.Process(target=serve, args=arguments, daemon=True)
                 child.start()
                 there.close()
                 children.append(child)
                 self._links.append(here)
             self._handed = [0] * count
+            self._busy = [deque() for _ in range(count)]
             yield from super().__iter__()
             while self._unplayed:
                 self._move()
@@ -125,32 +120,29 @@ class ShardedPlayer(Player):
         """Leave the windows to their owners, who see the log with each run."""
 
     def _steps(self, log: Log, run: Run, *, published: bool) -> Iterator[Step]:
-        job = _Job(log, run, published=published)
-        self._unread.append(job)
+        job = _Job(log, run, len(self._links), published=published)
+        if job.unread is not None:
+            self._unread.append(job)
         self._unplayed.append(job)
+        self._hand_out()
         while len(self._unplayed) > AHEAD * len(self._links):
             self._move()
             yield from self._ready()
-        self._hand_out()
 
     def _ready(self) -> Iterator[Step]:
         """Yield what all owners have played, oldest first."""
-        while self._unplayed and len(self._unplayed[0].updates) == len(self._links):
+        while self._unplayed and len(self._unplayed[0].played) == len(self._links):
             job = self._unplayed.popleft()
             self._played += 1
-            placed = merge(
-                *(job.updates[number] for number in range(len(self._links))), key=itemgetter(0, 1)
-            )
-            updates = [Message(key, value) for _, _, key, value in placed]
             self._tell(job.log, job.batch, published=job.published)
-            yield Step(job.log, job.batch, [updates], job.published)
+            yield Step(job.log, job.batch, [_merged(list(job.played.values()))], job.published)
 
     def _move(self) -> None:
-        """Hand out what can be, and take one answer or more in."""
-        self._hand_out()
-        for link in wait([self._links[number] for number in self._busy]):
+        """Take one answer or more in, and hand out what can be."""
+        busy = [link for link, asked in zip(self._links, self._busy, strict=True) if asked]
+        for link in wait(busy):
             number = next(at for at, one in enumerate(self._links) if one is link)
-            what, job = self._busy.pop(number)
+            what, job = self._busy[number].popleft()
             try:
                 answer = pickle.loads(self._links[number].recv_bytes())  # noqa: S301 - our child's
             except EOFError:
@@ -162,104 +154,41 @@ class ShardedPlayer(Player):
             if what == "read":
                 job.parts, job.batch = answer
             else:
-                job.updates[number] = answer
+                job.played[number] = answer
+                if answer.head is not None:
+                    job.batch = answer.head
         self._hand_out()
 
     def _hand_out(self) -> None:
-        for number, link in enumerate(self._links):
-            if number in self._busy:
-                continue
-            task = self._next(number)
-            if task is not None:
-                self._busy[number] = task[:2]
-                link.send_bytes(pickle.dumps(task[2], pickle.HIGHEST_PROTOCOL))
+        for number, (link, asked) in enumerate(zip(self._links, self._busy, strict=True)):
+            while len(asked) < REQUESTS and (task := self._next(number)) is not None:
+                what, job, *given = task
+                asked.append((what, job))
+                link.send_bytes(pickle.dumps((what, *given), pickle.HIGHEST_PROTOCOL))
 
-    def _next(self, number: int) -> tuple[str, _Job, Any] | None:
+    def _next(self, number: int) -> tuple[Any, ...] | None:
         """Return what a process does next: play what is next in the log, else read ahead."""
         at = self._handed[number] - self._played
         if 0 <= at < len(self._unplayed) and self._unplayed[at].parts:
             job = self._unplayed[at]
             self._handed[number] += 1
-            return "play", job, ("play", job.log, job.published, job.parts[number])
+            return "play", job, job.log, job.published, job.parts[number]
         if self._unread:
             job = self._unread.popleft()
-            assert job.run is not None  # noqa: S101 - it is taken out here alone
-            task = ("read", _packed(job.run))
-            job.run = None
-            return "read", job, task
+            unread, job.unread = job.unread, None
+            return "read", job, unread
         return None
 
 
-class _Owner:
-    """What a process of the replay does.
-
-    Parameters
-    ----------
-    settings, manner, keys
-        See `ShardedPlayer`.
-    count
-        How many processes there are.
-    """
-
-    def __init__(
-        self, settings: Settings, manner: Manner, count: int, keys: Sequence[str] | None
-    ) -> None:
-        self._settings, self._manner, self._count = settings, manner, count
-        self._chooser = Chooser(keys)
-        self._reader = Reader(manner.event)
-        self._tables: dict[str, Table] = {}
-        self._tape: Tape | None = None
-        self._log: Log | None = None
-
-    def read(self, packed: tuple[Any, ...]) -> tuple[list[bytes], Batch]:
-        """Read a run; return its events by owner, and all that is not events."""
-        parts: list[list[dict[str, Any]]] = [[] for _ in range(self._count)]
-        whole = Batch()
-        counts: Counter[str] = Counter()
-        for batch in self._run(packed).batches(0):
-            self._chooser.choose(batch)
-            for part in parts:
-                part.append({})
-            for key, events in batch.keys.items():
-                parts[zlib.crc32(key.encode()) % self._count][-1][key] = events
-            counts.update(batch.counts)
-            whole.rejections += batch.rejections
-            whole.offset = batch.offset
-        whole.counts = counts
-        return [pickle.dumps(part, pickle.HIGHEST_PROTOCOL) for part in parts], whole
-
-    def play(self, log: Log, published: bool, part: bytes) -> list[Placed]:  # noqa: FBT001 - sent so
-        """Play the events of the own keys; return the updates with their places."""
-        if self._tape is None or not log.goes_on:
-            if log != self._log:
-                self._tape = Tape(self._settings, log)
-        elif log != self._log:
-            self._tape.turn(log)
-        self._log = log
-        assert self._tape is not None  # noqa: S101 - the first log is always another
-        found: list[Placed] = []
-        for keys in pickle.loads(part):  # noqa: S301 - our own
-            updates = self._tape.play(Batch(keys=keys))
-            if published:
-                found += [(*_place(one.value or b""), *one[:2]) for one in updates]
-        return found
-
-    def _run(self, packed: tuple[Any, ...]) -> Run:
-        match packed:
-            case ("lines", text, count, first):
-                manner = self._manner
-                return LineRun(text, count, first, [self._reader], manner.fixed, manner.timestamp)
-            case ("rows", path, first, last):
-                table = self._tables.get(path)
-                if table is None:
-                    manner = self._manner
-                    table = Table(path, [manner.event], manner.fixed, manner.timestamp)
-                    self._tables[path] = table
-                return TableRun(table, first, last)
-            case ("values", values, last):
-                return ValueRun(values, last, [self._reader])
-        read: Run = packed[1]
-        return read
+def _merged(parts: Sequence[Played]) -> list[Message]:
+    """Return the updates of all owners in the order of the log."""
+    keys = [key for part in parts for key in part.keys]
+    values = [value for part in parts for value in part.values]
+    indexes = [index for part in parts for index in part.indexes]
+    offsets = [offset for part in parts for offset in part.offsets]
+    # Of one event there is one owner, whose updates are in their order.
+    order = np.lexsort((indexes, offsets)).tolist()
+    return [Message(keys[at], values[at]) for at in order]
 
 
 def _packed(run: Run) -> tuple[Any, ...]:
@@ -272,42 +201,3 @@ def _packed(run: Run) -> tuple[Any, ...]:
         case ValueRun():
             return "values", run.values, run.last
     return "as it is", run
-
-
-def _place(value: bytes) -> tuple[int, int]:
-    """Return offset and index of an update's source, which stand at its end."""
-    index = value.rindex(_INDEX)
-    offset = value.rindex(_OFFSET, 0, index)
-    number = value[offset + len(_OFFSET) : index].rstrip(b", ")
-    return int(number), int(value[index + len(_INDEX) :].rstrip(b"} "))
-
-
-def _serve(
-    link: Connection,
-    settings: Settings,
-    manner: Manner,
-    number: int,
-    count: int,
-    keys: Sequence[str] | None,
-) -> None:
-    """Answer requests until the parent closes the pipe."""
-    import signal  # noqa: PLC0415 - of the child alone
-
-    # Ctrl-C is the parent's to deal with.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    del number
-    owner = _Owner(settings, manner, count, keys)
-    while True:
-        try:
-            task = pickle.loads(link.recv_bytes())  # noqa: S301 - our parent's
-        except (EOFError, OSError):
-            return
-        answer: Any
-        try:
-            answer = owner.read(task[1]) if task[0] == "read" else owner.play(*task[1:])
-        except RocstreamError as error:
-            answer = error
-        try:
-            link.send_bytes(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
-        except OSError:
-            return

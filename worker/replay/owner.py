@@ -1,0 +1,239 @@
+"""A process of a replay in several: reads runs for all, and plays the events of its own keys."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import signal
+import threading
+import zlib
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from config.errors import RocstreamError
+from worker.events import Batch
+from worker.replay.blocks import LineRun, Reader, ValueRun
+from worker.replay.grouping import Columns, Stretch, grouped
+from worker.replay.parquet import Table, TableRun
+from worker.replay.player import Chooser
+from worker.replay.tape import Tape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from multiprocessing.connection import Connection
+
+    from config import EventSettings, Settings
+    from worker.events.batch import KeyedEvents
+    from worker.messages import Message
+    from worker.replay.records import Log, Run
+
+_BETWEEN: Final = b',"index"'
+_END: Final = b"}}"
+"""Behind the offset and the index of an update's source, the last things in it."""
+
+Share = Columns | dict[str, "KeyedEvents"]
+"""The events of one owner: as columns, or grouped already."""
+
+
+class Manner(NamedTuple):
+    """How records are read: the settings, and what each record has outside its value."""
+
+    event: EventSettings
+    fixed: bytes | None
+    timestamp: int
+
+
+class Played(NamedTuple):
+    """Updates of one owner from one run, in the order of the log.
+
+    Attributes
+    ----------
+    offsets, indexes
+        Where the events stand that they follow from.
+    keys, values
+        Of the messages.
+    head
+        What the run has beside events, where the owner was asked for it.
+    """
+
+    offsets: list[int]
+    indexes: list[int]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    head: Batch | None
+
+
+class Owner:
+    """The windows of a share of the keys.
+
+    Parameters
+    ----------
+    settings, manner
+        What to replay under, and how records are read.
+    number, count
+        Which owner of how many this is.
+    keys
+        Patterns of the keys that are asked for; None asks for all.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        manner: Manner,
+        number: int,
+        count: int,
+        keys: Sequence[str] | None,
+    ) -> None:
+        self._settings, self._manner = settings, manner
+        self._number, self._count = number, count
+        self._chooser = Chooser(keys)
+        self._reader = Reader(manner.event)
+        self._owners: dict[str, int] = {}
+        self._table: Table | None = None
+        self._tape: Tape | None = None
+        self._log: Log | None = None
+
+    def read(self, packed: tuple[Any, ...]) -> tuple[list[bytes], Batch]:
+        """Read a run; return its events by owner, and all that is not events."""
+        shares: list[list[Share]] = [[] for _ in range(self._count)]
+        head = Batch()
+        for part in self._parts(packed, head):
+            for number, share in enumerate(shares):
+                share.append(self._share(part, number))
+        return [pickle.dumps(share, pickle.HIGHEST_PROTOCOL) for share in shares], head
+
+    def play(
+        self,
+        log: Log,
+        published: bool,  # noqa: FBT001 - sent so
+        given: bytes | tuple[Any, ...],
+    ) -> Played:
+        """Play the events of the own keys: those that were read, or those of a run to read."""
+        if self._tape is None or (log != self._log and not log.goes_on):
+            self._tape = Tape(self._settings, log)
+        elif log != self._log:
+            self._tape.turn(log)
+        self._log = log
+        updates: list[Message] = []
+        head = None
+        if isinstance(given, bytes):
+            for share in pickle.loads(given):  # noqa: S301 - our own
+                keys = grouped(share) if isinstance(share, Columns) else share
+                updates += self._tape.play(Batch(keys=keys))
+        else:
+            head = Batch()
+            for part in self._parts(given, head):
+                updates += self._tape.play(Batch(keys=self._own(part)))
+        if not published:
+            updates = []
+        places = [_place(update.value or b"") for update in updates]
+        return Played(
+            [offset for offset, _ in places],
+            [index for _, index in places],
+            [update.key for update in updates],
+            [update.value for update in updates],
+            None if self._number else head,
+        )
+
+    def _parts(self, packed: tuple[Any, ...], head: Batch) -> Iterator[Stretch | Batch]:
+        """Take a run apart, and note in `head` what it has beside events."""
+        run = self._run(packed)
+        parts = run.parts(0) if isinstance(run, LineRun | TableRun | ValueRun) else run.batches(0)
+        for part in parts:
+            if isinstance(part, Stretch):
+                told = part.head()
+                unwanted = self._numbers(part) < 0
+                if unwanted.any():
+                    told.counts["events"] -= int(unwanted[part.columns.keys].sum())
+            else:
+                told = part
+                self._chooser.choose(part)
+            head.counts.update(told.counts)
+            head.rejections += told.rejections
+            head.offset = told.offset
+            yield part
+
+    def _own(self, part: Stretch | Batch) -> dict[str, KeyedEvents]:
+        """Return the own events."""
+        if isinstance(part, Stretch):
+            return grouped(part.columns, self._numbers(part) == self._number)
+        return {
+            key: events for key, events in part.keys.items() if self._owner(key) == self._number
+        }
+
+    def _share(self, part: Stretch | Batch, number: int) -> Share:
+        """Return the events of one owner."""
+        if isinstance(part, Stretch):
+            return part.columns.kept(self._numbers(part) == number)
+        return {key: events for key, events in part.keys.items() if self._owner(key) == number}
+
+    def _numbers(self, part: Stretch) -> Any:
+        """Return the owner of each name."""
+        return np.fromiter(map(self._owner, part.columns.names), np.int64)
+
+    def _owner(self, key: str) -> int:
+        """Return the number of a key's owner; -1 where the key is not asked for."""
+        owner = self._owners.get(key)
+        if owner is None:
+            owner = zlib.crc32(key.encode()) % self._count if self._chooser.wants(key) else -1
+            self._owners[key] = owner
+        return owner
+
+    def _run(self, packed: tuple[Any, ...]) -> Run:
+        manner = self._manner
+        match packed:
+            case ("lines", text, count, first):
+                return LineRun(text, count, first, [self._reader], manner.fixed, manner.timestamp)
+            case ("rows", path, first, last):
+                if self._table is None or self._table.path != path:
+                    self._table = Table(path, [manner.event], manner.fixed, manner.timestamp)
+                return TableRun(self._table, first, last)
+            case ("values", values, last):
+                return ValueRun(values, last, [self._reader])
+        read: Run = packed[1]
+        return read
+
+
+def _place(value: bytes) -> tuple[int, int]:
+    """Return offset and index of an update's source, which stand at its end."""
+    _, offset, index = value.rsplit(b":", 2)
+    return int(offset[: -len(_BETWEEN)]), int(index[: -len(_END)])
+
+
+def serve(link: Connection, *arguments: Any) -> None:
+    """Answer requests until the parent closes the pipe.
+
+    Parameters
+    ----------
+    link
+        To the parent. A thread takes requests from it at any time, so that neither side waits for
+        the other to read while it writes itself.
+    arguments
+        For `Owner`.
+    """
+    # Ctrl-C is the parent's to deal with.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    owner = Owner(*arguments)
+    tasks: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+    threading.Thread(target=_take, args=(link, tasks), daemon=True).start()
+    while (packed := tasks.get()) is not None:
+        what, *task = pickle.loads(packed)  # noqa: S301 - our parent's
+        answer: Any
+        try:
+            answer = owner.read(*task) if what == "read" else owner.play(*task)
+        except RocstreamError as error:
+            answer = error
+        try:
+            link.send_bytes(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
+        except OSError:
+            return
+
+
+def _take(link: Connection, tasks: queue.SimpleQueue[bytes | None]) -> None:
+    while True:
+        try:
+            tasks.put(link.recv_bytes())
+        except (EOFError, OSError):
+            tasks.put(None)
+            return
