@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -61,6 +63,10 @@ def events(count: int = 900, seed: int = 1) -> list[dict[str, Any]]:
         for number in range(count)
         for label in [int(rng.random() < 0.3)]
     ]
+
+
+def csv_of(event: dict[str, Any]) -> list[Any]:
+    return [event[name] for name in ("time", "key", "score", "label")]
 
 
 def jsonl(path: Path, documents: Sequence[Any]) -> Path:
@@ -120,7 +126,6 @@ def test_json_lines_give_the_live_updates_to_the_byte(
 def test_packed_lines_csv_and_parquet_say_the_same_as_json(
     settings_of: Callable[..., config.Settings], tmp_path: Path
 ) -> None:
-    pa = pytest.importorskip("pyarrow")
     documents = events(300)
     settings = settings_of(MONITORS)
     plain = jsonl(tmp_path / "x.jsonl", documents)
@@ -211,7 +216,6 @@ def test_a_start_in_the_middle_gives_the_same_updates_from_there_on(
     path = jsonl(tmp_path / "x.jsonl", documents)
     if suffix == ".parquet":
         path = tmp_path / "x.parquet"
-        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         pq.write_table(pa.Table.from_pylist(documents), path)
     whole = replayed(settings, path)
 
@@ -257,8 +261,52 @@ def test_a_limit_of_keys_is_honoured_also_for_the_keys_that_are_asked_for(
     assert replayed(settings, path, keys=["NA"]) == asked
 
 
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "csv"])
+def test_keys_that_expire_do_so_where_they_did_live(
+    settings_of: Callable[..., config.Settings], tmp_path: Path, form: str
+) -> None:
+    settings = settings_of(
+        MONITORS.replace("slide = 7 }", 'slide = 7 }\nkey_ttl = "30s"').replace(
+            "slide = 10 }", 'slide = 10 }\nkey_ttl = "45s"\nkey_limit = 5'
+        )
+    )
+    documents = [
+        {**one, "key": f"k{at // 60 % 4}"} if at % 3 else one for at, one in enumerate(events())
+    ]
+    name = f"x.{form}"
+    expected = live(settings, name, documents)
+    notes = [json.loads(one)["note"] for one in expected]
+    assert notes.count("expired") > 10
+    path = tmp_path / name
+    if form == "jsonl":
+        jsonl(path, documents)
+    elif form == "csv":
+        rows = ["time,key,score,label", *(",".join(map(str, csv_of(e))) for e in documents)]
+        path.write_text("\n".join(rows))
+    else:
+        pq.write_table(pa.Table.from_pylist(documents), path, row_group_size=100)
+    assert replayed(settings, path) == expected
+    asked = [one for one in expected if json.loads(one)["key"] == "k1"]
+    assert replayed(settings, path, keys=["k1"]) == asked
+
+
+def test_each_setting_of_a_sweep_lets_keys_expire_by_itself(
+    settings_of: Callable[..., config.Settings], tmp_path: Path
+) -> None:
+    documents = [{**one, "key": f"k{at // 60 % 4}"} for at, one in enumerate(events())]
+    path = jsonl(tmp_path / "x.jsonl", documents)
+    found = [
+        settings_of(MONITORS.replace("slide = 7 }", f'slide = 7 }}\nkey_ttl = "{ttl}s"'))
+        for ttl in (20, 31, 77)
+    ]
+    swept: list[list[bytes]] = [[], [], []]
+    for step in Player(found, FileSource([str(path)])):
+        for updates, taken in zip(swept, step.updates, strict=True):
+            updates += [one.value or b"" for one in taken]
+    assert swept == [live(settings, "x.jsonl", documents) for settings in found]
+
+
 def test_updates_as_parquet_are_those_of_json(job: Callable[..., Path], tmp_path: Path) -> None:
-    pq = pytest.importorskip("pyarrow.parquet")
     jsonl(tmp_path / "x.jsonl", events())
     for out in ("u.parquet", "u.jsonl", "u.jsonl.gz"):
         command = ["replay", "-c", str(job()), str(tmp_path / "x.jsonl"), "-o"]
@@ -363,7 +411,6 @@ def test_several_processes_give_the_bytes_of_one(job: Callable[..., Path], tmp_p
     folder.mkdir()
     documents = events(4_000)
     jsonl(folder / "1.jsonl", [*documents[:1_500], {"key": 1.5, "score": 1, "label": 1}])
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     pq.write_table(pa.Table.from_pylist(documents[1_500:3_000]), folder / "2.parquet")
     (folder / "3.csv").write_text(
         "time,key,score,label\n"

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 import engine
 from worker.events.batch import Gathering
 from worker.events.reading import HEARTBEAT
+from worker.events.record import Taken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from worker.events._block import Block
     from worker.events._scan import Scanner
@@ -44,6 +45,14 @@ def blocks(records: Iterable[Record], ahead: int) -> Iterator[Block]:
     stream = iter(records)
     while some := list(islice(stream, ahead)):
         yield _block.block_of_records(some)
+
+
+def lines(text: bytes, first: int, key: bytes | None, timestamp: int) -> Sequence[Record]:
+    """Take the lines of a text for values; offsets count from `first`, the rest is that of each."""
+    if COMPILED:
+        return _block.block_of_lines(text, first, key, timestamp)
+    values = enumerate(text.split(b"\n"), first)
+    return [Taken(offset, timestamp, key, value) for offset, value in values]
 
 
 def gathering(*, compiled: bool) -> Gathering:

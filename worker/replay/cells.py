@@ -10,7 +10,7 @@ from worker.events import Batch, Rejection
 from worker.replay.records import Record, RecordRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from config import EventSettings
     from worker.events import Parser
@@ -42,14 +42,16 @@ class RowRun:
             min(self.last, stop),
         )
 
-    def batches(self, reading: int) -> Iterator[Batch]:
+    def batches(
+        self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
+    ) -> Iterator[Batch]:
         """Take the rows apart; the refused ones come before the others."""
         if self.bad and not reading:
             batch = Batch(rejections=list(self.bad), offset=self.first)
             batch.counts["rejected"] = batch.counts["records"] = len(self.bad)
             batch.counts[f"rejected.{BAD_ROW}"] = len(self.bad)
             yield batch
-        yield from self.good[reading].batches(reading)
+        yield from self.good[reading].batches(reading, watermark, tick)
 
 
 def runs(

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Final
 from config import Own
 from worker.events import Parser
 from worker.replay import cells, files, lines
-from worker.replay.blocks import LineRun, Reader
 from worker.replay.files import STDIN, Fields, event_of, opened, timestamp_of
 from worker.replay.lines import Lines
 from worker.replay.parquet import Table
-from worker.replay.records import Log
+from worker.replay.records import LineRun, Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -123,9 +122,9 @@ class FileSource:
                 yield from cells.runs([file, *again], name, events, fixed, timestamp, parsers)
                 return
             known = self._lines[_topic(member)] = Lines()
-            readers = [Reader(event) for event in events]
+            parsers = [Parser(event) for event in events]
             for offset, text, count in lines.runs(file, known):
-                yield LineRun(text, count, offset, readers, fixed, timestamp)
+                yield LineRun(text, count, offset, parsers, fixed, timestamp)
 
     def _table(
         self,

@@ -10,7 +10,7 @@ from worker.events import Batch
 from worker.events.batch import ListedEvents
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -52,12 +52,6 @@ class Columns(NamedTuple):
             self.offsets[which],
         )
 
-    def kept(self, which: NDArray[np.bool_]) -> Columns:
-        """Return the events of the keys that a mask of `names` keeps. O(events + names)."""
-        kept = self.chosen(which[self.keys])
-        names = [name for name, keep in zip(self.names, which.tolist(), strict=True) if keep]
-        return kept._replace(keys=(np.cumsum(which) - 1)[kept.keys], names=names)
-
 
 class Stretch(NamedTuple):
     """Records that were read without a rejection: their events, not grouped yet.
@@ -66,30 +60,45 @@ class Stretch(NamedTuple):
     ----------
     columns
         The events that count.
-    records
-        How many records they are of; the others have no label.
-    last
-        Offset to go on at.
+    first, last
+        Offsets of their records: [first, last). The others have no label.
     """
 
     columns: Columns
-    records: int
+    first: int
     last: int
 
     def head(self) -> Batch:
         """Return the batch without its events."""
         batch = Batch(offset=self.last)
-        events = len(self.columns.scores)
-        batch.counts["records"] = self.records
-        if self.records > events:
-            batch.counts["unlabelled"] = self.records - events
+        events, records = len(self.columns.scores), self.last - self.first
+        batch.counts["records"] = records
+        if records > events:
+            batch.counts["unlabelled"] = records - events
         if events:
             batch.counts["events"] = events
             batch.watermark = int(self.columns.times.max())
         return batch
 
-    def batch(self) -> Batch:
-        """Group the events by key: see `grouped`."""
+    def batches(
+        self, watermark: int = -1, tick: Callable[[], int | None] | None = None
+    ) -> Iterator[Batch]:
+        """Group the events by key; batches end at ticks, as `Parser.batches` has it."""
+        rest = self
+        while tick is not None and (time := tick()) is not None and rest.first < rest.last:
+            reached = rest.columns.times >= time
+            if time <= watermark or not reached.any():
+                break
+            end = int(reached.argmax()) + 1
+            last = int(rest.columns.offsets[end - 1]) + 1
+            part = Stretch(rest.columns.chosen(slice(end)), rest.first, last)
+            watermark = int(part.columns.times.max())
+            yield part._grouped()
+            rest = Stretch(rest.columns.chosen(slice(end, None)), last, rest.last)
+        if rest.first < rest.last:
+            yield rest._grouped()
+
+    def _grouped(self) -> Batch:
         batch = self.head()
         batch.keys = grouped(self.columns)
         return batch

@@ -7,24 +7,27 @@ import queue
 import signal
 import threading
 import zlib
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
 from config.errors import RocstreamError
-from worker.events import Batch
-from worker.replay.blocks import LineRun, Reader, ValueRun
-from worker.replay.grouping import Columns, Stretch, grouped
+from worker.events import Batch, Parser
+from worker.events.batch import ListedEvents
+from worker.replay.grouping import Stretch, grouped
 from worker.replay.parquet import Table, TableRun
 from worker.replay.player import Chooser
+from worker.replay.records import LineRun, RecordRun
 from worker.replay.tape import Tape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from multiprocessing.connection import Connection
 
+    from numpy.typing import NDArray
+
     from config import EventSettings, Settings
-    from worker.events.batch import KeyedEvents
+    from worker.events import KeyedEvents
     from worker.messages import Message
     from worker.replay.records import Log, Run
 
@@ -32,8 +35,68 @@ _BETWEEN: Final = b',"index"'
 _END: Final = b"}}"
 """Behind the offset and the index of an update's source, the last things in it."""
 
-Share = Columns | dict[str, "KeyedEvents"]
-"""The events of one owner: as columns, or grouped already."""
+
+class Share(NamedTuple):
+    """Events of one owner on their way to it: key after key, in columns.
+
+    Attributes
+    ----------
+    names, sizes
+        The keys, and how many events of each follow each other.
+    scores, labels, times, weights, offsets, indexes
+        As in `KeyedEvents`; None for ones as weights and zeros as indexes.
+    """
+
+    names: list[str]
+    sizes: list[int]
+    scores: NDArray[np.float64]
+    labels: NDArray[np.uint8]
+    times: NDArray[np.int64]
+    weights: NDArray[np.float64] | None
+    offsets: NDArray[np.int64]
+    indexes: NDArray[np.int64] | None
+
+    @classmethod
+    def of(cls, keys: dict[str, KeyedEvents]) -> Share:
+        """Pack grouped events. O(events)."""
+        found = list(keys.values())
+        heavy = any(one.weights is not None for one in found)
+        weights = [np.ones(len(one)) if one.weights is None else one.weights for one in found]
+        indexes = _joined([one.indexes for one in found], np.int64)
+        return cls(
+            list(keys),
+            list(map(len, found)),
+            _joined([one.scores for one in found], np.float64),
+            _joined([one.labels for one in found], np.uint8),
+            _joined([one.times for one in found], np.int64),
+            _joined(weights, np.float64) if heavy else None,
+            _joined([one.offsets for one in found], np.int64),
+            indexes if indexes.any() else None,
+        )
+
+    def keys(self) -> dict[str, KeyedEvents]:
+        """Return the events grouped again. O(keys)."""
+        found: dict[str, KeyedEvents] = {}
+        start = 0
+        for name, size in zip(self.names, self.sizes, strict=True):
+            part = slice(start, start + size)
+            events = ListedEvents()
+            events.scores = cast("list[float]", self.scores[part])
+            events.labels = cast("list[int]", self.labels[part])
+            events.times = cast("list[int]", self.times[part])
+            events.offsets = cast("list[int]", self.offsets[part])
+            events.indexes = [0] * size if self.indexes is None else self.indexes[part].tolist()
+            if self.weights is not None and not bool((self.weights[part] == 1.0).all()):
+                events.weights = cast("list[float]", self.weights[part])
+            found[name] = events
+            start += size
+        return found
+
+
+def _joined(columns: Sequence[Any], kind: Any) -> NDArray[Any]:
+    if not columns:
+        return np.zeros(0, kind)
+    return np.concatenate([np.asarray(column, kind) for column in columns])
 
 
 class Manner(NamedTuple):
@@ -88,7 +151,7 @@ class Owner:
         self._settings, self._manner = settings, manner
         self._number, self._count = number, count
         self._chooser = Chooser(keys)
-        self._reader = Reader(manner.event)
+        self._parsers = [Parser(manner.event)]
         self._owners: dict[str, int] = {}
         self._table: Table | None = None
         self._tape: Tape | None = None
@@ -100,7 +163,7 @@ class Owner:
         head = Batch()
         for part in self._parts(packed, head):
             for number, share in enumerate(shares):
-                share.append(self._share(part, number))
+                share.append(Share.of(self._events(part, number)))
         return [pickle.dumps(share, pickle.HIGHEST_PROTOCOL) for share in shares], head
 
     def play(
@@ -119,12 +182,11 @@ class Owner:
         head = None
         if isinstance(given, bytes):
             for share in pickle.loads(given):  # noqa: S301 - our own
-                keys = grouped(share) if isinstance(share, Columns) else share
-                updates += self._tape.play(Batch(keys=keys))
+                updates += self._tape.play(Batch(keys=share.keys()))
         else:
             head = Batch()
             for part in self._parts(given, head):
-                updates += self._tape.play(Batch(keys=self._own(part)))
+                updates += self._tape.play(Batch(keys=self._events(part, self._number)))
         if not published:
             updates = []
         places = [_place(update.value or b"") for update in updates]
@@ -139,7 +201,7 @@ class Owner:
     def _parts(self, packed: tuple[Any, ...], head: Batch) -> Iterator[Stretch | Batch]:
         """Take a run apart, and note in `head` what it has beside events."""
         run = self._run(packed)
-        parts = run.parts(0) if isinstance(run, LineRun | TableRun | ValueRun) else run.batches(0)
+        parts = run.parts(0) if isinstance(run, TableRun) else run.batches(0)
         for part in parts:
             if isinstance(part, Stretch):
                 told = part.head()
@@ -154,18 +216,10 @@ class Owner:
             head.offset = told.offset
             yield part
 
-    def _own(self, part: Stretch | Batch) -> dict[str, KeyedEvents]:
-        """Return the own events."""
-        if isinstance(part, Stretch):
-            return grouped(part.columns, self._numbers(part) == self._number)
-        return {
-            key: events for key, events in part.keys.items() if self._owner(key) == self._number
-        }
-
-    def _share(self, part: Stretch | Batch, number: int) -> Share:
+    def _events(self, part: Stretch | Batch, number: int) -> dict[str, KeyedEvents]:
         """Return the events of one owner."""
         if isinstance(part, Stretch):
-            return part.columns.kept(self._numbers(part) == number)
+            return grouped(part.columns, self._numbers(part) == number)
         return {key: events for key, events in part.keys.items() if self._owner(key) == number}
 
     def _numbers(self, part: Stretch) -> Any:
@@ -184,13 +238,13 @@ class Owner:
         manner = self._manner
         match packed:
             case ("lines", text, count, first):
-                return LineRun(text, count, first, [self._reader], manner.fixed, manner.timestamp)
+                return LineRun(text, count, first, self._parsers, manner.fixed, manner.timestamp)
             case ("rows", path, first, last):
                 if self._table is None or self._table.path != path:
                     self._table = Table(path, [manner.event], manner.fixed, manner.timestamp)
                 return TableRun(self._table, first, last)
-            case ("values", values, last):
-                return ValueRun(values, last, [self._reader])
+            case ("records", records, last):
+                return RecordRun(records, last, self._parsers)
         read: Run = packed[1]
         return read
 

@@ -20,10 +20,10 @@ from worker.events import Parser
 from worker.events.fields import KEY_BYTES, TIME_MAX, TIME_UNITS
 from worker.replay.files import needed
 from worker.replay.grouping import Columns, Stretch
-from worker.replay.records import Record
+from worker.replay.records import BATCH_EVENTS, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from config import EventSettings
     from worker.events import Batch
@@ -210,13 +210,20 @@ class TableRun:
         low = min(max(start, self.first), self.last)
         return TableRun(self.table, low, max(min(stop, self.last), low))
 
-    def batches(self, reading: int) -> Iterator[Batch]:
+    def batches(
+        self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
+    ) -> Iterator[Batch]:
         """Take the rows apart as the reading of this number says."""
-        for part in self.parts(reading):
-            yield part.batch() if isinstance(part, Stretch) else part
+        for part in self.parts(reading, watermark, tick):
+            if isinstance(part, Stretch):
+                yield from part.batches(watermark, tick)
+            else:
+                yield part
 
-    def parts(self, reading: int) -> Iterator[Stretch | Batch]:
-        """Take the rows apart; what is read by columns is not grouped yet.
+    def parts(
+        self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
+    ) -> Iterator[Stretch | Batch]:
+        """Take the rows apart; what is read by columns is not grouped yet, nor cut at ticks.
 
         Raises
         ------
@@ -230,7 +237,9 @@ class TableRun:
         if whole is not None:
             yield whole
             return
-        yield from self.table.parsers[reading].batches(rows.records())
+        yield from self.table.parsers[reading].batches(
+            rows.records(), limit=BATCH_EVENTS, watermark=watermark, tick=tick
+        )
 
 
 class _Rows:
@@ -268,7 +277,7 @@ class _Rows:
             columns = columns.chosen(
                 np.flatnonzero(label.is_valid().to_numpy(zero_copy_only=False))
             )
-        return Stretch(columns, count, last)
+        return Stretch(columns, self._first, last)
 
     def _keys(self) -> tuple[Any, list[str]]:
         """Return a number per row and the key that each number stands for; None if one is odd."""

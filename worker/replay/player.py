@@ -189,7 +189,8 @@ class Player:
         yield from self._steps(log, run, published=published)
 
     def _steps(self, log: Log, run: Run, *, published: bool) -> Iterator[Step]:
-        for batch in run.batches(0):
+        tick = self._tick if self._bounded else None
+        for batch in run.batches(0, self.tapes[0].cursor.watermark, tick):
             if not self._bounded:
                 self.chooser.choose(batch)
             for tape in self.tapes:
@@ -201,6 +202,11 @@ class Player:
                 updates = [[] for _ in updates]
             self._tell(log, batch, published=published)
             yield Step(log, batch, updates, published)
+
+    def _tick(self) -> int | None:
+        """Return the event time at which keys may expire next under any of the settings."""
+        found = [tick for tape in self.tapes if (tick := tape.tick()) is not None]
+        return min(found, default=None)
 
     def _chosen(self, updates: list[Message]) -> list[Message]:
         """Leave out the updates of keys that are not asked for, where all are played."""

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from worker.events import native
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from config import EventSettings
     from worker.events import Batch, Parser
+
+
+BATCH_EVENTS: Final = 1 << 19
+"""Events of a batch at the most: many, so that a key's window stays in the cache for long."""
 
 
 class Record(NamedTuple):
@@ -64,8 +70,18 @@ class Run(Protocol):
     def cut(self, start: int, stop: int) -> Run:
         """Return the records with offsets in [start, stop)."""
 
-    def batches(self, reading: int) -> Iterator[Batch]:
-        """Take the records apart as the reading of this number says."""
+    def batches(
+        self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
+    ) -> Iterator[Batch]:
+        """Take the records apart as the reading of this number says.
+
+        Parameters
+        ----------
+        reading
+            A number.
+        watermark, tick
+            Where batches end besides, as for `Parser.batches`.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +106,54 @@ class RecordRun:
         inside = [record for record in self.records if start <= record.offset < stop]
         return RecordRun(inside, min(self.last, stop), self.parsers)
 
-    def batches(self, reading: int) -> Iterator[Batch]:
+    def batches(
+        self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
+    ) -> Iterator[Batch]:
         """Take the records apart as the reading of this number says."""
-        return self.parsers[reading].batches(self.records)
+        parser = self.parsers[reading]
+        return parser.batches(self.records, limit=BATCH_EVENTS, watermark=watermark, tick=tick)
+
+
+@dataclass(frozen=True, slots=True)
+class LineRun:
+    """Lines that follow each other: `count` of them in `text`, with ends between them.
+
+    `key` and `timestamp` are those of each as a record.
+    """
+
+    text: bytes
+    count: int
+    first: int
+    parsers: Sequence[Parser]
+    key: bytes | None
+    timestamp: int
+
+    @property
+    def last(self) -> int:
+        """Offset to go on at."""
+        return self.first + self.count
+
+    def __len__(self) -> int:
+        """Return the number of lines."""
+        return self.count
+
+    def cut(self, start: int, stop: int) -> LineRun:
+        """Return the lines with offsets in [start, stop)."""
+        low = min(max(start - self.first, 0), len(self))
+        high = max(min(stop - self.first, len(self)), low)
+        text = b"\n".join(self.text.split(b"\n")[low:high])
+        first = self.first + low
+        return LineRun(text, high - low, first, self.parsers, self.key, self.timestamp)
+
+    def batches(
+        self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
+    ) -> Iterator[Batch]:
+        """Take the lines apart as the reading of this number says."""
+        if not self.count:
+            return iter(())
+        records = native.lines(self.text, self.first, self.key, self.timestamp)
+        parser = self.parsers[reading]
+        return parser.batches(records, limit=BATCH_EVENTS, watermark=watermark, tick=tick)
 
 
 class Source(Protocol):

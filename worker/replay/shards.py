@@ -19,10 +19,10 @@ import numpy as np
 from config.errors import RocstreamError
 from worker.events import Batch
 from worker.messages import Message
-from worker.replay.blocks import LineRun, ValueRun
 from worker.replay.owner import Manner, Played, serve
 from worker.replay.parquet import TableRun
 from worker.replay.player import Player, Step
+from worker.replay.records import LineRun, RecordRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -198,6 +198,6 @@ def _packed(run: Run) -> tuple[Any, ...]:
             return "lines", run.text, run.count, run.first
         case TableRun():
             return "rows", run.table.path, run.first, run.last
-        case ValueRun():
-            return "values", run.values, run.last
+        case RecordRun():
+            return "records", run.records, run.last
     return "as it is", run

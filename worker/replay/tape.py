@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from config.errors import SettingsError
 from worker.pipeline import Pipeline
 from worker.updates import Writer
 
@@ -53,12 +52,6 @@ class Tape(Pipeline):
     """
 
     def __init__(self, settings: Settings, log: Log) -> None:
-        for monitor in settings.monitors:
-            if monitor.key_ttl is not None:
-                raise SettingsError(
-                    f'monitor "{monitor.name}": key_ttl: a replay does not honour it yet: take it '
-                    "out of the file that you replay under"
-                )
         super().__init__(settings, log.topic, log.partition)
         self.settings = settings
         self.published = True

@@ -17,8 +17,8 @@ from config.errors import RocstreamError, SettingsError
 from config.kafka import librdkafka
 from config.log import LIBRDKAFKA
 from worker.admin import BrokerAwayError, Cluster
-from worker.replay.blocks import Reader, ValueRun, Values
-from worker.replay.records import Log
+from worker.events import Parser
+from worker.replay.records import Log, Record, RecordRun
 from worker.replay.span import Span
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class TopicSource:
         SettingsError
             When the topic does not exist, or `--from` lies before what is kept of it.
         """
-        readers = [Reader(event) for event in readings]
+        parsers = [Parser(event) for event in readings]
         self._await_broker()
         consumer = Consumer(self._client)
         try:
@@ -159,8 +159,8 @@ class TopicSource:
             self._tell()
             for part in self._parts:
                 log = Log(self.name, part.number, part.first, part.since, counted=part.counted)
-                yield log, ValueRun(Values([], [], [], []), part.first, readers)
-                for run in self._runs(consumer, part, readers):
+                yield log, RecordRun([], part.first, parsers)
+                for run in self._runs(consumer, part, parsers):
                     yield log, run
                     self._read += run.last - run.first
         except KafkaException as error:
@@ -238,13 +238,13 @@ class TopicSource:
 
     def _warm(self, consumer: Consumer, number: int, low: int, since: int) -> int:
         """Return how far back each key met has its window full, or everything is read."""
-        reader = Reader(self._event)
+        parser = Parser(self._event)
         seen: Counter[str] = Counter()
         first, stride = since, max(WARM_RECORDS, self._window)
         while first > low:
             begin = max(low, first - stride)
             part = Part(number, begin, begin, first, counted=False)
-            for run in self._runs(consumer, part, [reader]):
+            for run in self._runs(consumer, part, [parser]):
                 for batch in run.batches(0):
                     for key, events in batch.keys.items():
                         seen[key] += len(events)
@@ -275,8 +275,8 @@ class TopicSource:
             self.notes.append(f"{self.name} has nothing in that range: 0 events")
 
     def _runs(
-        self, consumer: Consumer, part: Part, readers: Sequence[Reader]
-    ) -> Iterator[ValueRun]:
+        self, consumer: Consumer, part: Part, parsers: Sequence[Parser]
+    ) -> Iterator[RecordRun]:
         """Yield the records of [first, stop) in runs."""
         number, at, stop = part.number, part.first, part.stop
         if at >= stop:
@@ -294,12 +294,11 @@ class TopicSource:
                     if (error := message.error()) is not None
                 ]
                 at = max(at, *ends)
-            values = _values(messages, stop)
             now = time.monotonic()
             if messages:
                 progress = now
                 at = max(at, (messages[-1].offset() or 0) + 1)
-                yield ValueRun(values, min(at, stop), readers)
+                yield RecordRun(_records(messages, stop), min(at, stop), parsers)
             elif now - progress > STALL_SECONDS:
                 raise RocstreamError(
                     f"{self.name}, partition {number}: nothing came for {STALL_SECONDS:.0f} s, "
@@ -322,15 +321,11 @@ class TopicSource:
         return 0
 
 
-def _values(messages: Sequence[Message], stop: int) -> Values:
-    """Return messages as columns, those before `stop`."""
+def _records(messages: Sequence[Message], stop: int) -> list[Record]:
+    """Return messages as records, those before `stop`."""
     offsets: list[Any] = [message.offset() for message in messages]
-    if offsets and offsets[-1] >= stop:
-        messages = messages[: bisect_left(offsets, stop)]
-        offsets = offsets[: len(messages)]
-    return Values(
-        [message.value() for message in messages],
-        offsets,
-        [message.key() for message in messages],
-        [message.timestamp()[1] for message in messages],
-    )
+    inside = messages[: bisect_left(offsets, stop)]
+    return [
+        Record(offset, message.timestamp()[1], message.key(), message.value())
+        for offset, message in zip(offsets, inside, strict=False)
+    ]

@@ -1,22 +1,24 @@
-"""The quick ways into a replay take exactly what the parser takes, and nothing else."""
+"""Runs of a replay say what the parser says of their records, however they are cut."""
 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from pyarrow import parquet as parquet_files
 
 from config import EventSettings
 from worker.events import Parser
-from worker.replay import blocks, parquet
-from worker.replay.blocks import LineRun, Reader, ValueRun, Values
+from worker.replay import parquet
 from worker.replay.files import timestamp_of
+from worker.replay.records import LineRun, Record, RecordRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,6 +56,14 @@ RARE: dict[str, st.SearchStrategy[Any]] = {
     "time": st.sampled_from([-1, 1.5, 2**62, None]),
     "weight": st.sampled_from([0, -1, "2"]),
 }
+PARQUET_TYPES = pa.schema(
+    [
+        ("key", pa.string()),
+        ("score", pa.float64()),
+        ("label", pa.int64()),
+        ("time", pa.int64()),
+    ]
+)
 GOOD = st.fixed_dictionaries(VALUES)
 LINE = st.one_of(
     GOOD,
@@ -91,65 +101,64 @@ def told(batches: Iterable[Batch]) -> Any:
 
 
 @pytest.mark.parametrize("event", SETTINGS)
-@given(lines=st.lists(LINE, min_size=1, max_size=12), fewest=st.integers(1, 4))
+@given(lines=st.lists(LINE, min_size=1, max_size=12))
 @hypothesis_settings(max_examples=40, deadline=None)
-def test_lines_read_at_once_are_read_as_one_by_one(
-    event: EventSettings, lines: list[Any], fewest: int
-) -> None:
+def test_lines_are_read_as_records_are(event: EventSettings, lines: list[Any]) -> None:
     texts = [written(line) for line in lines]
     timestamp = timestamp_of(event)
-    run = LineRun(b"\n".join(texts), len(texts), 5, [Reader(event)], b"fixed", timestamp)
-    values = Values(texts, range(5, 5 + len(texts)), b"fixed", timestamp)
-    before = blocks.FEWEST
-    blocks.FEWEST = fewest
-    try:
-        assert told(run.batches(0)) == told(Parser(event).batches(values.records()))
-    finally:
-        blocks.FEWEST = before
-    few = told(Parser(event).batches(values.part(1, 4).records()))
-    assert told(run.cut(6, 9).batches(0)) == few
+    run = LineRun(b"\n".join(texts), len(texts), 5, [Parser(event)], b"fixed", timestamp)
+    records = [Record(at, timestamp, b"fixed", text) for at, text in enumerate(texts, 5)]
+    assert told(run.batches(0)) == told(Parser(event).batches(records))
+    assert told(run.cut(6, 9).batches(0)) == told(Parser(event).batches(records[1:4]))
 
 
-@pytest.mark.parametrize("event", SETTINGS)
+def test_records_of_a_topic_are_cut_by_their_offsets() -> None:
+    event = EventSettings()
+    value = b'{"score": 1, "label": 1}'
+    records = [Record(at, 5, b"k", value) for at in (3, 4, 7, 9)]
+    run = RecordRun(records, 12, [Parser(event)])
+    assert (run.first, run.last, len(run)) == (3, 12, 4)
+    assert told(run.cut(4, 9).batches(0)) == told(Parser(event).batches(records[1:3]))
+    assert run.cut(4, 9).last == 9
+
+
 @given(
-    records=st.lists(
-        st.tuples(
-            LINE | st.none(),
-            st.sampled_from([b"a", b"b", b"a", b"b", None, b"\xff"]),
-            st.sampled_from([10**9, 1_764_460_000_000, 1_764_460_000_000, 0, -1]),
-            st.integers(1, 3),
-        ),
-        min_size=1,
-        max_size=8,
-    ),
-    fewest=st.integers(1, 3),
+    times=st.lists(st.integers(0, 60), min_size=1, max_size=30),
+    step=st.integers(1, 20),
+    unlabelled=st.lists(st.booleans(), min_size=30, max_size=30),
 )
-@hypothesis_settings(max_examples=40, deadline=None)
-def test_records_of_a_topic_read_at_once_are_read_as_one_by_one(
-    event: EventSettings, records: list[Any], fewest: int
+@hypothesis_settings(max_examples=60, deadline=None)
+def test_rows_of_parquet_end_batches_at_the_ticks_at_which_records_do(
+    times: list[int],
+    step: int,
+    unlabelled: list[bool],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    texts, keys, timestamps, steps = map(list, zip(*records, strict=True))
-    offsets = list(accumulate(steps))
-    values = Values(
-        [None if text is None else written(text) for text in texts], offsets, keys, timestamps
+    rows = [
+        {"key": f"k{at % 3}", "score": 0.5, "label": None if without else at % 2, "time": time}
+        for at, (time, without) in enumerate(zip(times, unlabelled, strict=False))
+    ]
+    path: Path = tmp_path_factory.mktemp("rows") / "x.parquet"
+    parquet_files.write_table(pa.Table.from_pylist(rows, PARQUET_TYPES), path)
+    event = EventSettings(key=("key",), time=("time",))
+    (run,) = parquet.Table(str(path), [event], None, timestamp_of(event)).runs()
+    records = [
+        Record(at, timestamp_of(event), None, orjson.dumps(row)) for at, row in enumerate(rows)
+    ]
+
+    def ends(batches: Any) -> list[Any]:
+        found = []
+        for batch in batches(-1, lambda: (clock[0] // step + 1) * step):
+            clock[0] = max(clock[0], batch.watermark)
+            found.append((batch.offset, batch.watermark, list(batch.keys), +batch.counts))
+        return found
+
+    clock = [-1]
+    expected = ends(
+        lambda watermark, tick: Parser(event).batches(records, watermark=watermark, tick=tick)
     )
-    run = ValueRun(values, offsets[-1] + 7, [Reader(event)])
-    before = blocks.FEWEST
-    blocks.FEWEST = fewest
-    try:
-        assert told(run.batches(0)) == told(Parser(event).batches(values.records()))
-    finally:
-        blocks.FEWEST = before
-    inside = [record for record in values.records() if 2 <= record.offset < 6]
-    assert told(run.cut(2, 6).batches(0)) == told(Parser(event).batches(inside))
-
-
-def test_plain_lines_take_the_quick_way() -> None:
-    event = SETTINGS[2]
-    line = {"key": "k", "score": 1, "label": 1, "time": 5, "weight": 2}
-    values = Values([orjson.dumps(line)] * 10_000, range(10_000), None, timestamp_of(event))
-    (batch,) = Reader(event).batches(values)
-    assert batch.counts["events"] == 10_000
+    clock = [-1]
+    assert ends(lambda watermark, tick: run.batches(0, watermark, tick)) == expected
 
 
 @pytest.mark.parametrize("event", SETTINGS[:5])
@@ -170,9 +179,8 @@ def test_plain_lines_take_the_quick_way() -> None:
 def test_columns_of_parquet_are_read_as_rows_are(
     event: EventSettings, rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path: Path = tmp_path_factory.mktemp("rows") / "x.parquet"
-    pq.write_table(pa.Table.from_pylist(rows), path)
+    parquet_files.write_table(pa.Table.from_pylist(rows), path)
     table = parquet.Table(str(path), [event], b"fixed", timestamp_of(event))
     (run,) = table.runs()
     assert isinstance(run, parquet.TableRun)
@@ -182,12 +190,11 @@ def test_columns_of_parquet_are_read_as_rows_are(
 
 
 def test_times_of_parquet_come_in_its_own_units(tmp_path: Path) -> None:
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     event = EventSettings(key=("key",), time=("time",), time_unit="s")
     for unit, factor in (("s", 1), ("ms", 1_000), ("us", 1_000_000), ("ns", 1_000_000_000)):
         times = pa.array([1_764_460_000 * factor + 1] * 3, pa.timestamp(unit, "UTC"))
         columns = {"key": ["a", "b", "a"], "score": [1.0, 2.0, 3.0], "label": [1, 0, 1]}
-        pq.write_table(pa.table({**columns, "time": times}), tmp_path / "x.parquet")
+        parquet_files.write_table(pa.table({**columns, "time": times}), tmp_path / "x.parquet")
         table = parquet.Table(str(tmp_path / "x.parquet"), [event], None, 0)
         (run,) = table.runs()
         (batch,) = run.batches(0)
@@ -195,14 +202,13 @@ def test_times_of_parquet_come_in_its_own_units(tmp_path: Path) -> None:
 
 
 def test_rows_are_the_same_however_a_parquet_file_is_cut(tmp_path: Path) -> None:
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     count = 1_000
     columns = {
         "key": [f"k{at % 7 if at < 600 else at}" for at in range(count)],
         "score": [at / 10 for at in range(count)],
         "label": [at % 3 == 0 for at in range(count)],
     }
-    pq.write_table(pa.table(columns), tmp_path / "x.parquet", row_group_size=90)
+    parquet_files.write_table(pa.table(columns), tmp_path / "x.parquet", row_group_size=90)
     event = EventSettings(key=("key",))
     before = parquet.RUN_ROWS
     parquet.RUN_ROWS = 200
@@ -224,11 +230,10 @@ def test_rows_are_the_same_however_a_parquet_file_is_cut(tmp_path: Path) -> None
 
 
 def test_keys_that_a_dictionary_holds_twice_are_one_key(tmp_path: Path) -> None:
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     event = EventSettings(key=("key",))
     keys = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0]), pa.array(["a", "b", "a"]))
     table = pa.table({"key": keys, "score": [1.0, 2.0, 3.0, 4.0], "label": [1, 0, 1, 0]})
-    pq.write_table(table, tmp_path / "x.parquet")
+    parquet_files.write_table(table, tmp_path / "x.parquet")
     (run,) = parquet.Table(str(tmp_path / "x.parquet"), [event], None, 0).runs()
     (batch,) = run.batches(0)
     assert list(batch.keys["a"].scores) == [1.0, 3.0, 4.0]
@@ -236,12 +241,10 @@ def test_keys_that_a_dictionary_holds_twice_are_one_key(tmp_path: Path) -> None:
 
 
 def test_a_long_parquet_file_takes_no_more_memory_than_a_short_one(tmp_path: Path) -> None:
-    np, pa = pytest.importorskip("numpy"), pytest.importorskip("pyarrow")
-    pq = pytest.importorskip("pyarrow.parquet")
     rng = np.random.default_rng(1)
     rows = 2_000_000
     table = pa.table({"key": ["k"] * rows, "score": rng.normal(size=rows), "label": [0] * rows})
-    pq.write_table(table, tmp_path / "x.parquet", row_group_size=50_000)
+    parquet_files.write_table(table, tmp_path / "x.parquet", row_group_size=50_000)
     del table
     before = pa.total_allocated_bytes()
     event = EventSettings(key=("key",))
