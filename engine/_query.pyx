@@ -40,7 +40,7 @@ cdef void search(Tree tree, Query *query, uint64_t start) noexcept nogil:
         tree.height,
         -negatives(start),
         -positives(start),
-        negatives(tree.total) - negatives(start),
+        tree.total,
         query.low != -INFINITY,
         query.high != INFINITY,
     )
@@ -53,18 +53,17 @@ cdef void search_node(
     uint32_t level,
     int64_t x,
     int64_t y,
-    int64_t after_x,
+    uint64_t whole,
     bint cut_low,
     bint cut_high,
 ) noexcept nogil:
-    """Search a subtree with the counts (x, y) before it and `after_x` negatives up to its end.
+    """Search a subtree with the counts (x, y) before it and the packed counts `whole`.
 
     `cut_low` and `cut_high` tell that the bound may lie inside the subtree.
     """
     cdef Inner *inner
     cdef uint32_t first, last, slot, group
-    cdef uint64_t before
-    cdef int64_t end_x
+    cdef uint64_t before, upto
     if level == 0:
         search_leaf(tree, query, node, x, y, cut_low, cut_high)
         return
@@ -72,28 +71,26 @@ cdef void search_node(
     first = slot_of(inner, query.low) if cut_low else 0
     last = slot_of(inner, query.high) if cut_high else inner.size - 1
     slot = first
+    before = counts_before(inner, slot)
     while slot <= last:
         group = slot >> 3
         if slot & 7 == 0 and (slot > first or not cut_low):
             # A group of eight in one box.
-            end_x = after_x if group == 7 or 8 * group + 8 >= inner.size else (
-                x + negatives(inner.before[group + 1])
-            )
+            upto = inner.before[group + 1] if 8 * group + 8 < inner.size else whole
             if (
-                query.end_x * (y + positives(inner.before[group])) - query.end_y * end_x
+                query.end_x * (y + positives(before)) - query.end_y * (x + negatives(upto))
                 >= query.depth
                 and (8 * group + 7 < last or not cut_high)
             ):
                 slot += 8
+                before = upto
                 continue
-        before = counts_before(inner, slot)
-        end_x = after_x
-        if slot + 1 < inner.size:
-            end_x = x + negatives(counts_before(inner, slot + 1))
+        upto = counts_before(inner, slot + 1) if slot + 1 < inner.size else whole
         if (
             (cut_low and slot == first)
             or (cut_high and slot == last)
-            or query.end_x * (y + positives(before)) - query.end_y * end_x < query.depth
+            or query.end_x * (y + positives(before)) - query.end_y * (x + negatives(upto))
+            < query.depth
         ):
             search_node(
                 tree,
@@ -102,11 +99,12 @@ cdef void search_node(
                 level - 1,
                 x + negatives(before),
                 y + positives(before),
-                end_x,
+                upto - before,
                 cut_low and slot == first,
                 cut_high and slot == last,
             )
         slot += 1
+        before = upto
 
 
 cdef void search_leaf(
@@ -142,10 +140,11 @@ cdef inline void search_labels(
     # Negatives before a positive, and the last one of the range.
     cdef uint64_t turns = ~labels & ((labels >> 1) | (<uint64_t> 1 << (high - 1)))
     cdef uint64_t part
-    cdef int64_t before = 0, upto, ones
-    cdef uint32_t rank, quarter
+    cdef int64_t before, upto, ones
+    cdef uint32_t rank, quarter = low & ~15u
     turns &= bits_below(high) & ~bits_below(low)
-    for quarter in range(0, LEAF, 16):
+    before = popcount(labels & bits_below(quarter))
+    while quarter < high:
         part = turns & (<uint64_t> 0xFFFF << quarter)
         upto = popcount(labels & bits_below(quarter + 16))
         if part and (
@@ -153,7 +152,8 @@ cdef inline void search_labels(
         ):
             while part:
                 rank = trailing_zeros(part)
+                ones = popcount(labels & (part ^ (part - 1)))  # up to the lowest bit of `part`
                 part &= part - 1
-                ones = popcount(labels & bits_below(rank + 1))
                 offer(query, x + rank + 1 - ones, y + ones, keys[rank])
         before = upto
+        quarter += 16
