@@ -1,5 +1,5 @@
 # The folding tree: its memory layout, and what its two users call.
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 
 cdef enum:
     LEAF = 64  # distinct scores in a leaf
@@ -19,12 +19,13 @@ cdef struct Node:
     uint32_t level  # 0: a leaf
     uint32_t state  # what the summary was made for
     uint32_t stale  # bits of the children that changed since, or any bit of a leaf; 0: it holds
-    double keys[64]  # of a leaf: scores, ascending, +inf behind the last one
     char *cells  # of a leaf: what the user keeps of each score
-    # An inner node has these two where a leaf has its keys.
+    # An inner node has these where a leaf has its keys.
     double *firsts  # smallest score a child may hold: -inf for child 0, +inf behind the last one
     Node **children
     void *summary
+    uint64_t padding[2]  # to a whole cache line
+    double keys[64]  # of a leaf: scores, ascending, +inf behind the last one
 
 cdef struct Turn:
     Node *node

@@ -12,10 +12,14 @@ what was done is still the same multiset.
 
 from libc.math cimport INFINITY
 from libc.stdint cimport uint32_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memmove, memset
 
+from engine._eights cimport upto_in_eight
 from engine._leaf cimport rank_below
+
+cdef extern from "stdlib.h" nogil:
+    void *aligned_alloc(size_t alignment, size_t size)
 
 cdef enum:
     LOW = LEAF * 5 // 16  # under so many scores a leaf looks for a neighbour to join
@@ -26,10 +30,7 @@ cdef enum:
 
 cdef inline uint32_t child_of(const Node *node, double score) noexcept nogil:
     """Place of the child whose range holds `score`."""
-    cdef uint32_t place = 0, i
-    for i in range(FAN):
-        place += node.firsts[i] <= score
-    return place - 1
+    return <uint32_t> upto_in_eight(node.firsts, score) - 1
 
 
 cdef class FoldTree:
@@ -298,7 +299,7 @@ cdef class FoldTree:
         cdef Node *node
         cdef char *tail
         size += 0 if level else LEAF * self.cell_bytes
-        node = <Node *> malloc(size)
+        node = <Node *> aligned_alloc(64, (size + 63) // 64 * 64)
         if node == NULL:
             return NULL
         tail = <char *> node + sizeof(Node)

@@ -20,6 +20,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from engine._batch cimport pointer_of
+from engine._chains cimport fold_four
 from engine._fold cimport NEVER, NO_ROW, FoldTree, Node
 from engine._ratio cimport Whole, wide_ratio
 from engine._tree cimport ABSENT, DONE, NO_MEMORY, Status
@@ -168,7 +169,7 @@ cdef void fold_ties(
             multiply_block[Number](product, weights, r)
 
 
-cdef inline bint fold_columns(uint32_t *columns, const Node *leaf, int width) noexcept nogil:
+cdef inline bint fold_columns(uint32_t *columns, const Node *leaf) noexcept nogil:
     cdef const uint32_t *tags = tags_of(leaf)
     cdef uint32_t *column
     cdef uint32_t i, tag
@@ -178,7 +179,7 @@ cdef inline bint fold_columns(uint32_t *columns, const Node *leaf, int width) no
         if tag >= TIED:
             return False
         column = columns + tag * ROW
-        for j in range(width):
+        for j in range(ROW):
             column[ROW + j] += column[j]
     return True
 
@@ -189,10 +190,12 @@ cdef bint fold_singles(uint32_t *columns, const Node *leaf, int r) noexcept nogi
     Without ties no factor is needed, and the chains through 64 events stay within 32 bits.
     """
     cdef int k
+    if r <= 4:
+        return fold_four(columns, tags_of(leaf), leaf.size)
     memset(columns, 0, (r + 1) * ROW * sizeof(uint32_t))
     for k in range(r):
         columns[k * ROW + k] = 1
-    return fold_columns(columns, leaf, 4) if r <= 4 else fold_columns(columns, leaf, 8)
+    return fold_columns(columns, leaf)
 
 
 cdef class ProductTree(FoldTree):
