@@ -311,6 +311,28 @@ cdef class DecayWindow:
         self.run(batch, times is not None, reader)
         return Readings(names, reader.arrays)
 
+    # Copies and pickles
+
+    def __reduce__(self):
+        scale = self.begun, self.origin, self.newest, self.shift
+        return type(self)._of_rows, (
+            self.half_life, self.timed, self.least, self.seen, self.late, scale, self.events.rows()
+        )
+
+    @classmethod
+    def _of_rows(cls, half_life, timed, least, seen, late, scale, rows):
+        """Make one of what it was; weights are those inside, up to its scale."""
+        cdef DecayWindow window = cls(half_life, timed=timed, least=least)
+        window.events.reserve(len(rows), any(time for *_, time in rows))
+        for score, label, weight, time in rows:
+            if window.tree.enter(score, label, weight) != DONE:
+                raise MemoryError("no memory for one more event")
+            window.events.insert(score, label, weight, time, False)
+        window.begun, window.origin, window.newest, window.shift = scale
+        window.seen = seen
+        window.late = late
+        return window
+
     # A run of events
 
     cdef int run(self, Batch batch, bint timed, Reader reader) except -1:

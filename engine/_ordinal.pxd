@@ -37,4 +37,5 @@ cdef class OrdinalRoc:
     cdef int remove_event(self, double score, int label, double weight) except -1
     cdef int change_cell(self, double score, int label, object mass, bint enters) except -1
     cdef int to_weights(self) except -1
+    cdef list rows(self)
     cdef int to_counts(self) except -1

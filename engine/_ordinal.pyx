@@ -533,6 +533,50 @@ cdef class OrdinalRoc:
                 self.remove_event(s[undo], y[undo], 1 if w == NULL else w[undo])
             raise
 
+    # Copies and pickles
+
+    def __reduce__(self):
+        return type(self)._of_rows, (self.tree.classes, self.rows(), self.cells)
+
+    @classmethod
+    def _of_rows(cls, classes, rows, cells):
+        """Make one of the weight of each class at each score and, if those are no counts, its cells."""
+        cdef OrdinalRoc roc = cls(classes)
+        cdef double[8] weights
+        cdef int k
+        roc.tree.weighted = cells is not None
+        roc.cells = cells
+        for score, row in rows:
+            for k in range(roc.tree.classes):
+                weights[k] = row[k]
+            refuse(roc.tree.put(score, weights), score, 0)
+            held = row if cells is None else [cell.events for cell in cells[score]]
+            for k in range(roc.tree.classes):
+                roc.tree.counts[k] += int(held[k])
+                roc.events += int(held[k])
+                roc.uneven += cells is not None and cells[score][k].uneven
+        if cells is not None:
+            roc.tree.choose_units()
+        return roc
+
+    cdef list rows(self):
+        """Every score with the weight of each class there."""
+        cdef Node *leaf = self.tree.next_leaf(True)
+        cdef const double *row
+        cdef uint32_t i, tag
+        cdef int k
+        rows = []
+        while leaf != NULL:
+            for i in range(leaf.size):
+                tag = tags_of(leaf)[i]
+                here = [1.0 * (k == <int> tag) for k in range(self.tree.classes)]
+                if tag >= TIED:
+                    row = <const double *> self.tree.row(tag - TIED)
+                    here = [row[k] for k in range(self.tree.classes)]
+                rows.append((leaf.keys[i], here))
+            leaf = self.tree.next_leaf(False)
+        return rows
+
     def vuhs(self):
         """Volume under the ROC hyper-surface: P(X0 <= X1 <= ... <= X(r-1)), one X of each class.
 
@@ -616,22 +660,11 @@ cdef class OrdinalRoc:
 
     cdef int to_weights(self) except -1:
         """Let weights differ. O(n)."""
-        cdef Node *leaf = self.tree.next_leaf(True)
-        cdef uint32_t i, tag
-        cdef const double *row
         cells = {}
-        while leaf != NULL:
-            for i in range(leaf.size):
-                tag = tags_of(leaf)[i]
-                here = [Cell() for _ in range(self.tree.classes)]
-                if tag < TIED:
-                    here[tag].add(1)
-                else:
-                    row = <const double *> self.tree.row(tag - TIED)
-                    for cell, count in zip(here, [row[k] for k in range(self.tree.classes)]):
-                        cell.events = cell.weight = int(count)
-                cells[leaf.keys[i]] = here
-            leaf = self.tree.next_leaf(False)
+        for score, row in self.rows():
+            cells[score] = here = [Cell() for _ in row]
+            for cell, count in zip(here, row):
+                cell.events = cell.weight = int(count)
         self.cells = cells
         self.tree.weighted = True
         return 0
@@ -648,8 +681,6 @@ cdef class OrdinalRoc:
 
     def _check(self):
         """Assert the invariants; O(n)."""
-        cdef uint32_t rank
-        cdef Node *leaf
         self.tree._check()
         assert self.events == sum(self.tree.counts[k] for k in range(self.tree.classes))
         assert self.tree.weighted == (self.cells is not None)
@@ -659,16 +690,8 @@ cdef class OrdinalRoc:
         for k in range(self.tree.classes):
             assert self.tree.counts[k] == sum(row[k].events for row in self.cells.values())
         assert len(self.cells) == self.tree.distinct
-        for score, row in self.cells.items():
-            leaf = self.tree.find(score, &rank)
-            assert leaf != NULL
-            here = [1.0 * (k == tags_of(leaf)[rank]) for k in range(self.tree.classes)]
-            if tags_of(leaf)[rank] >= TIED:
-                here = [
-                    (<double *> self.tree.row(tags_of(leaf)[rank] - TIED))[k]
-                    for k in range(self.tree.classes)
-                ]
-            assert here == [float(cell.weight) for cell in row]
+        for score, row in self.rows():
+            assert row == [float(cell.weight) for cell in self.cells[score]]
 
     def _bytes(self):
         """Memory held for events while all weights are 1, without the objects themselves."""

@@ -125,6 +125,21 @@ cdef class OrdinalCountWindow:
         self.run(batch, step, vuhs, events)
         return Readings(("vuhs", "events"), (vuhs, events))
 
+    def __reduce__(self):
+        columns = [
+            np.roll(column, -self.oldest)[: self.held] if column is not None else None
+            for column in self.ring.kept
+        ]
+        return type(self)._of_columns, (self.roc.classes, self.size, self.seen, *columns)
+
+    @classmethod
+    def _of_columns(cls, classes, size, seen, scores, labels, weights):
+        """Make one of what it was; oldest events first."""
+        cdef OrdinalCountWindow window = cls(classes, size)
+        window.extend(scores, labels, weights)
+        window.seen = seen
+        return window
+
     cdef Column admitted(self, scores, labels, weights):
         columns = ordinal_columns_of(scores, labels, self.roc.classes, weights)
         return Column(columns.scores, columns.labels, columns.weights)

@@ -156,7 +156,7 @@ cdef class Roc:
 
         Notes
         -----
-        O(1) with unit weights, O(n / 64) with others. Mann and Whitney's U over n0 n1; Tatti,
+        O(1) with unit weights, with others O(log n) for each event since the last reading. Mann and Whitney's U over n0 n1; Tatti,
         "Maintaining AUC and H-measure over time", section 4.
         """
         if self.blocks is not None:
@@ -383,11 +383,27 @@ cdef class Roc:
         )
         return refuse(status, 0, 0)
 
+    # Copies and pickles
+
+    def __reduce__(self):
+        if self.blocks is not None:
+            return type(self)._of_rows, (self.blocks._rows(),)
+        return type(self)._of_counts, self._blocks()
+
     @classmethod
     def _of_counts(cls, scores, negative, positive):
-        """Make one of more events than a test can wait for; arrays, scores ascending."""
+        """Make one of the blocks of equal scores, ascending, while all weights are 1."""
         cdef Roc roc = cls()
         roc.build(np.ascontiguousarray(scores, np.float64), negative, positive)
+        return roc
+
+    @classmethod
+    def _of_rows(cls, rows):
+        """Make one of what `Blocks._rows` gives, with some weight other than 1."""
+        cdef Roc roc = cls()
+        roc.blocks = Blocks()
+        for score, label, parts, events in rows:
+            roc.blocks.put(score, label, parts, events)
         return roc
 
     def _check(self):

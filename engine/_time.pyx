@@ -185,6 +185,25 @@ cdef class TimeWindow:
         """
         self.move_to(time_of(time))
 
+    # Copies and pickles
+
+    def __reduce__(self):
+        return type(self)._of_rows, (
+            self.duration, self.seen, self.late, self.now, self.events.rows()
+        )
+
+    @classmethod
+    def _of_rows(cls, duration, seen, late, now, rows):
+        """Make one of what it was; the events come in the order in which they leave."""
+        cdef TimeWindow window = cls(duration)
+        if rows:
+            window.extend(*map(list, zip(*rows)))
+        if now is not None:
+            window.move_to(now)
+        window.seen = seen
+        window.late = late
+        return window
+
     # A run of events
 
     cdef bint run(self, Batch batch, bint timed, Reader reader) except -1:

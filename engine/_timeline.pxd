@@ -16,4 +16,5 @@ cdef class Timeline:
     cdef Py_ssize_t place(self, Py_ssize_t number) noexcept nogil
     cdef int64_t time(self, Py_ssize_t number) noexcept nogil
     cdef size_t bytes(self) noexcept nogil
+    cdef list rows(self)
     cdef char *moved(self, char *column, char *fresh, size_t width) noexcept nogil

@@ -97,5 +97,14 @@ cdef class Timeline:
     cdef inline int64_t time(self, Py_ssize_t number) noexcept nogil:
         return 0 if self.times == NULL else self.times[self.place(number)]
 
+    cdef list rows(self):
+        """Score, label, weight and time of every event, the first to leave first."""
+        cdef Py_ssize_t i, at
+        rows = []
+        for i in range(self.held):
+            at = self.place(i)
+            rows.append((self.scores[at], self.labels[at], self.weights[at], self.time(i)))
+        return rows
+
     cdef size_t bytes(self) noexcept nogil:
         return self.capacity * (17 + (8 if self.times != NULL else 0))

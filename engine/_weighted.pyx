@@ -1,7 +1,6 @@
 """Blocks of equal scores with real weights: what a Roc keeps once a weight other than 1 is inside.
 
-Scores lie in chunks of up to 64, sorted. Each chunk sums up its own weights and its own U, anew
-whenever it changed, and a reading combines the chunks from left to right by
+A tree whose nodes sum up their weights and their U when they are read (`_fold`), by
 U = U_left + U_right + n0_left * n1_right (Tatti 2018, section 4). Only positive terms are added and
 nothing is ever taken back from a sum, so nothing drifts, whatever the number of events.
 
@@ -9,14 +8,12 @@ Where several events share score and class their sum is kept exactly, as floats 
 (Shewchuk 1997): removing what was added leaves exactly the rest, also for 1e12 beside 1e-12.
 """
 
-from libc.math cimport INFINITY, NAN, fmin
+from libc.math cimport NAN, fmin
 from libc.stdint cimport uint32_t
-from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy, memmove
 
 from math import fsum
 
-from engine._leaf cimport LEAF, rank_below
+from engine._fold cimport NEVER, FoldTree, Node
 
 # No product or sum of sums leaves the doubles within these weights.
 LOWEST, HIGHEST = 2.0**-400, 2.0**400
@@ -39,245 +36,176 @@ cdef list plus(list parts, double value):
     return result
 
 
-cdef class Blocks:
+cdef class Blocks(FoldTree):
     """Distinct scores in order with the weight and number of events of both classes."""
 
     def __cinit__(self):
+        self.cell_bytes = sizeof(Cell)
+        self.summary_bytes = sizeof(Part)
         self.tails = {}
-
-    def __dealloc__(self):
-        cdef Py_ssize_t i
-        for i in range(self.count):
-            free(self.chunks[i])
-        free(self.chunks)
 
     # Events
 
     cdef int add(self, double score, bint label, double weight, uint32_t events) except -1:
-        """Add the weight of some events of a class at a score. O(n / 64) at worst, O(log n) mostly."""
-        cdef Py_ssize_t at = self.chunk_of(score)
-        cdef Chunk *chunk = NULL
-        cdef int rank = 0
+        """Add the weight of some events of a class at a score. O(log n)."""
+        cdef Cell *cell = self.cell_at(score)
         if not LOWEST <= weight <= HIGHEST:
             raise ValueError(f"weight {weight!r} is outside 2**-400 to 2**400")
-        if at >= 0:
-            chunk = self.chunks[at]
-            rank = rank_below(chunk.keys, score)
-        if chunk == NULL or rank == <int> chunk.size or chunk.keys[rank] != score:
-            chunk = self.make_room(at, score)
-            rank = rank_below(chunk.keys, score)
-            memmove(chunk.keys + rank + 1, chunk.keys + rank, 8 * (chunk.size - rank))
-            memmove(chunk.negative + rank + 1, chunk.negative + rank, 8 * (chunk.size - rank))
-            memmove(chunk.positive + rank + 1, chunk.positive + rank, 8 * (chunk.size - rank))
-            memmove(chunk.events + 2 * rank + 2, chunk.events + 2 * rank, 8 * (chunk.size - rank))
-            chunk.keys[rank] = score
-            chunk.negative[rank] = chunk.positive[rank] = 0
-            chunk.events[2 * rank] = chunk.events[2 * rank + 1] = 0
-            chunk.size += 1
-            self.distinct += 1
-        parts = plus(self.parts_of(chunk, rank, label), weight)
-        self.set_weight(chunk, rank, label, parts, chunk.events[2 * rank + label] + events)
-        return 0
+        if cell != NULL:
+            events += cell.events[label]
+        return self.put(score, label, plus(self.parts_of(score, label), weight), events)
 
     cdef int remove(self, double score, bint label, double weight) except -1:
         """Take back the weight of one event; KeyError where there is less, with nothing changed."""
-        cdef Py_ssize_t at = self.chunk_of(score)
-        cdef Chunk *chunk = self.chunks[at] if at >= 0 else NULL
-        cdef int rank = rank_below(chunk.keys, score) if chunk != NULL else 0
-        cdef uint32_t events
-        if chunk == NULL or rank == <int> chunk.size or chunk.keys[rank] != score:
+        cdef const Cell *cell = self.cell_at(score)
+        if cell == NULL:
             raise KeyError(score)
-        parts = plus(self.parts_of(chunk, rank, label), -weight)
+        parts = plus(self.parts_of(score, label), -weight)
         if parts and fsum(parts) < 0:
             raise KeyError(score)
-        events = chunk.events[2 * rank + label]
         # Part of an event may be taken: as long as weight is left, so is an event.
-        events = 0 if not parts else max(events - 1, 1)
-        self.set_weight(chunk, rank, label, parts, events)
-        if chunk.events[2 * rank] == 0 and chunk.events[2 * rank + 1] == 0:
-            self.drop(at, rank)
-        return 0
+        return self.put(score, label, parts, max(cell.events[label] - 1, 1) if parts else 0)
 
-    cdef object parts_of(self, Chunk *chunk, int rank, bint label):
-        """The exact weight of a class at a score, as floats that do not overlap."""
-        cdef double weight = chunk.positive[rank] if label else chunk.negative[rank]
-        if weight == 0:
-            return []
-        return self.tails.get((chunk.keys[rank], label), [weight])
-
-    cdef int set_weight(
-        self, Chunk *chunk, int rank, bint label, object parts, uint32_t events
-    ) except -1:
-        cdef double *weights = &chunk.positive[0] if label else &chunk.negative[0]
-        cdef uint32_t *held = chunk.events + 2 * rank + label
-        key = chunk.keys[rank], label
-        self.uneven -= weights[rank] != held[0] or key in self.tails
-        self.events += <Py_ssize_t> events - <Py_ssize_t> held[0]
-        weights[rank] = fsum(parts)
-        held[0] = events
+    cdef int put(self, double score, bint label, list parts, uint32_t events) except -1:
+        """Set the exact weight and the number of events of a class at a score. All or nothing."""
+        cdef Node *leaf
+        cdef Cell *cell
+        cdef uint32_t rank
+        cdef bint fresh
+        cdef double weight = fsum(parts)
+        key = score, label
+        held = self.tails.get(key)
         if len(parts) > 1:
             self.tails[key] = parts
-        else:
-            self.tails.pop(key, None)
-        self.uneven += weights[rank] != held[0] or key in self.tails
-        chunk.dirty = True
+        # What is inside is found again without need of memory.
+        leaf = self.reach_to_remove(score, &rank)
+        fresh = leaf == NULL
+        if fresh:
+            leaf = self.reach_to_add(score, &rank)
+        if leaf == NULL:
+            if held is None:
+                self.tails.pop(key, None)
+            else:
+                self.tails[key] = held
+            raise MemoryError("no memory for one more event; nothing has changed")
+        cell = <Cell *> leaf.cells + rank
+        if fresh:
+            self.open(leaf, rank, score)
+            cell.weights[0] = cell.weights[1] = 0
+            cell.events[0] = cell.events[1] = 0
+        self.uneven -= cell.weights[label] != cell.events[label] or held is not None
+        self.events += <Py_ssize_t> events - <Py_ssize_t> cell.events[label]
+        cell.weights[label] = weight
+        cell.events[label] = events
+        self.uneven += weight != events or len(parts) > 1
+        if len(parts) <= 1 and held is not None:
+            del self.tails[key]
+        if cell.events[0] == 0 and cell.events[1] == 0:
+            self.close(leaf, rank)
         return 0
 
-    # Chunks
+    cdef Cell *cell_at(self, double score) noexcept nogil:
+        """What is kept of a score; NULL when it is not inside."""
+        cdef uint32_t rank
+        cdef Node *leaf = self.find(score, &rank)
+        return NULL if leaf == NULL else <Cell *> leaf.cells + rank
 
-    cdef Py_ssize_t chunk_of(self, double score) noexcept nogil:
-        """The chunk that holds or would hold a score; -1 while there is none."""
-        cdef Py_ssize_t low = 0, high = self.count, middle
-        if high == 0:
-            return -1
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.chunks[middle].keys[0] <= score:
-                low = middle
-            else:
-                high = middle
-        return low
+    cdef list parts_of(self, double score, bint label):
+        """The exact weight of a class at a score, as floats that do not overlap."""
+        cdef const Cell *cell = self.cell_at(score)
+        if cell == NULL or cell.weights[label] == 0:
+            return []
+        return self.tails.get((score, label), [cell.weights[label]])
 
-    cdef Chunk *make_room(self, Py_ssize_t at, double score) except NULL:
-        """A chunk with room for one more score, split off or new."""
-        cdef Chunk *chunk
-        cdef Chunk *fresh
-        cdef void *grown
-        cdef uint32_t half = LEAF // 2, i
-        if at >= 0 and self.chunks[at].size < LEAF:
-            return self.chunks[at]
-        if self.count == self.capacity:
-            grown = realloc(self.chunks, (self.capacity + self.capacity // 4 + 1) * sizeof(void *))
-            if grown == NULL:
-                raise MemoryError
-            self.chunks = <Chunk **> grown
-            self.capacity += self.capacity // 4 + 1
-        fresh = <Chunk *> malloc(sizeof(Chunk))
-        if fresh == NULL:
-            raise MemoryError
-        fresh.size = 0
-        fresh.dirty = True
-        for i in range(LEAF):
-            fresh.keys[i] = INFINITY
-        if at >= 0:
-            chunk = self.chunks[at]
-            if at == self.count - 1 and score > chunk.keys[LEAF - 1]:
-                half = LEAF
-            fresh.size = LEAF - half
-            memcpy(fresh.keys, chunk.keys + half, 8 * fresh.size)
-            memcpy(fresh.negative, chunk.negative + half, 8 * fresh.size)
-            memcpy(fresh.positive, chunk.positive + half, 8 * fresh.size)
-            memcpy(fresh.events, chunk.events + 2 * half, 8 * fresh.size)
-            for i in range(half, LEAF):
-                chunk.keys[i] = INFINITY
-            chunk.size = half
-            chunk.dirty = True
-        memmove(
-            self.chunks + at + 2, self.chunks + at + 1, (self.count - at - 1) * sizeof(void *)
-        )
-        self.chunks[at + 1] = fresh
-        self.count += 1
-        return fresh if fresh.size == 0 or score >= fresh.keys[0] else self.chunks[at]
+    # Sums
 
-    cdef void drop(self, Py_ssize_t at, int rank) noexcept nogil:
-        """Take a score out, and its chunk with it when that was its last."""
-        cdef Chunk *chunk = self.chunks[at]
-        cdef int behind = chunk.size - rank - 1
-        memmove(chunk.keys + rank, chunk.keys + rank + 1, 8 * behind)
-        memmove(chunk.negative + rank, chunk.negative + rank + 1, 8 * behind)
-        memmove(chunk.positive + rank, chunk.positive + rank + 1, 8 * behind)
-        memmove(chunk.events + 2 * rank, chunk.events + 2 * rank + 2, 8 * behind)
-        chunk.size -= 1
-        chunk.keys[chunk.size] = INFINITY
-        chunk.dirty = True
-        self.distinct -= 1
-        if chunk.size == 0:
-            free(chunk)
-            self.count -= 1
-            memmove(self.chunks + at, self.chunks + at + 1, (self.count - at) * sizeof(void *))
-
-    cdef void refresh(self, Chunk *chunk) noexcept nogil:
-        """Sum up a chunk anew."""
+    cdef bint fold(self, Node *node, uint32_t state) noexcept nogil:
+        cdef Part *sums = <Part *> node.summary
+        cdef const Part *part
+        cdef const Cell *cell
         cdef uint32_t i
-        cdef double below = 0, positive = 0, u = 0
-        for i in range(chunk.size):
-            u += chunk.positive[i] * (below + chunk.negative[i] / 2)
-            below += chunk.negative[i]
-            positive += chunk.positive[i]
-        chunk.sum_negative = below
-        chunk.sum_positive = positive
-        chunk.u = u
-        chunk.dirty = False
+        sums.negative = sums.positive = sums.u = 0
+        for i in range(node.size):
+            if node.level:
+                part = <const Part *> node.children[i].summary
+                sums.u += part.u + sums.negative * part.positive
+                sums.negative += part.negative
+                sums.positive += part.positive
+            else:
+                cell = <const Cell *> node.cells + i
+                sums.u += cell.weights[1] * (sums.negative + cell.weights[0] / 2)
+                sums.negative += cell.weights[0]
+                sums.positive += cell.weights[1]
+        return True
+
+    cdef const Part *sums(self) noexcept nogil:
+        """Sums of all that is inside; NULL when that is nothing. O(changes * log n)."""
+        if self.root == NULL:
+            return NULL
+        self.refresh(self.root, NEVER + 1)
+        return <const Part *> self.root.summary
 
     # Readings
 
     cdef double auc(self) noexcept nogil:
-        """U / (n0 n1); nan while a class is absent. O(n / 64)."""
-        cdef Py_ssize_t i
-        cdef Chunk *chunk
-        cdef double below = 0, positive = 0, u = 0
-        for i in range(self.count):
-            chunk = self.chunks[i]
-            if chunk.dirty:
-                self.refresh(chunk)
-            u += chunk.u + below * chunk.sum_positive
-            below += chunk.sum_negative
-            positive += chunk.sum_positive
-        if below == 0 or positive == 0:
+        """U / (n0 n1); nan while a class is absent. O(changes * log n)."""
+        cdef const Part *sums = self.sums()
+        if sums == NULL or sums.negative == 0 or sums.positive == 0:
             return NAN
-        return fmin(u / (below * positive), 1.0)
+        return fmin(sums.u / (sums.negative * sums.positive), 1.0)
 
     cdef double total(self, bint label) noexcept nogil:
-        """Weight of a class. O(n / 64)."""
-        cdef Py_ssize_t i
-        cdef double sum = 0
-        for i in range(self.count):
-            if self.chunks[i].dirty:
-                self.refresh(self.chunks[i])
-            sum += self.chunks[i].sum_positive if label else self.chunks[i].sum_negative
-        return sum
+        """Weight of a class. O(changes * log n)."""
+        cdef const Part *sums = self.sums()
+        if sums == NULL:
+            return 0
+        return sums.positive if label else sums.negative
 
     cdef void write(self, double *scores, double *negative, double *positive) noexcept nogil:
         """Write each distinct score, ascending, with the weight of both classes there."""
-        cdef Py_ssize_t i, at = 0
-        cdef Chunk *chunk
-        for i in range(self.count):
-            chunk = self.chunks[i]
-            memcpy(scores + at, chunk.keys, 8 * chunk.size)
-            memcpy(negative + at, chunk.negative, 8 * chunk.size)
-            memcpy(positive + at, chunk.positive, 8 * chunk.size)
-            at += chunk.size
+        cdef Node *leaf = self.next_leaf(True)
+        cdef Py_ssize_t at = 0
+        cdef uint32_t i
+        cdef const Cell *cell
+        while leaf != NULL:
+            for i in range(leaf.size):
+                cell = <const Cell *> leaf.cells + i
+                scores[at] = leaf.keys[i]
+                negative[at] = cell.weights[0]
+                positive[at] = cell.weights[1]
+                at += 1
+            leaf = self.next_leaf(False)
 
-    cdef size_t bytes(self) noexcept nogil:
-        return self.count * sizeof(Chunk) + self.capacity * sizeof(void *)
+    def _rows(self):
+        """Score, label, exact weight as floats and number of events of each class at each score."""
+        cdef Node *leaf = self.next_leaf(True)
+        cdef const Cell *cell
+        cdef uint32_t i
+        cdef bint label
+        rows = []
+        while leaf != NULL:
+            for i in range(leaf.size):
+                cell = <const Cell *> leaf.cells + i
+                for label in range(2):
+                    if cell.events[label]:
+                        parts = self.parts_of(leaf.keys[i], label)
+                        rows.append((leaf.keys[i], label, parts, cell.events[label]))
+            leaf = self.next_leaf(False)
+        return rows
 
     def _check(self):
-        """Assert every invariant of the structure against a walk over all of it. O(n)."""
-        cdef Py_ssize_t i, distinct = 0, events = 0, uneven = 0
-        cdef uint32_t j, held
-        cdef Chunk *chunk
-        cdef double last = -INFINITY, weight
+        """Assert the invariants; O(n)."""
+        cdef const Cell *cell
         cdef bint label
+        cdef Py_ssize_t events = 0, uneven = 0
         tails = set()
-        for i in range(self.count):
-            chunk = self.chunks[i]
-            assert 0 < chunk.size <= LEAF
-            distinct += chunk.size
-            for j in range(LEAF):
-                if j >= chunk.size:
-                    assert chunk.keys[j] == INFINITY
-                    continue
-                assert last < chunk.keys[j]
-                last = chunk.keys[j]
-                assert chunk.events[2 * j] or chunk.events[2 * j + 1]
-                for label in range(2):
-                    weight = chunk.positive[j] if label else chunk.negative[j]
-                    held = chunk.events[2 * j + label]
-                    assert (weight > 0) == (held > 0)
-                    assert weight == fsum(self.parts_of(chunk, j, label))
-                    events += held
-                    uneven += weight != held or (last, label) in self.tails
-                    if (last, label) in self.tails:
-                        tails.add((last, label))
-        assert (distinct, events, uneven) == (self.distinct, self.events, self.uneven)
+        super()._check()
+        for score, label, parts, held in self._rows():
+            cell = self.cell_at(score)
+            assert cell.weights[label] == fsum(parts) > 0
+            events += held
+            uneven += cell.weights[label] != held or (score, label) in self.tails
+            if (score, label) in self.tails:
+                tails.add((score, label))
+        assert (events, uneven) == (self.events, self.uneven)
         assert tails == set(self.tails)

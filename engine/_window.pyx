@@ -329,6 +329,10 @@ cdef class CountWindow:
         window.extend(*columns)
         return window
 
+    def __reduce__(self):
+        columns = self.columns(self.first, self.seen)
+        return type(self).restore, (self.limit, self.first, columns)
+
     def resize(self, size):
         """Change the size; of more events the oldest leave.
 
