@@ -46,6 +46,7 @@ MODULES = (
     "worker.events._decimal",
     "worker.events._json",
     "worker.events._scan",
+    "worker.transport._batches",
 )
 
 DIRECTIVES = {

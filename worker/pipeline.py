@@ -11,8 +11,10 @@ there, so a page that is written to by many runs is packed once per transaction.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from config.errors import DecisionError
@@ -226,7 +228,7 @@ class Pipeline:
         """Leave out the records that are taken in already."""
         cursor = self._cursor
         if records and records[0].offset < cursor.offset:
-            records = [record for record in records if record.offset >= cursor.offset]
+            records = records[bisect_left(records, cursor.offset, key=attrgetter("offset")) :]
         if records and records[0].offset > cursor.offset and cursor.inside is not None:
             # The record that was taken in half-way is gone from the log.
             self._cursor = replace(cursor, index=0, inside=None)

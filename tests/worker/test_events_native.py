@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
+from bisect import bisect_left
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -253,7 +255,13 @@ def test_a_block_is_a_sequence_of_records() -> None:
     assert [record.offset for record in block[1:]] == [8, 9]
     assert block[1:][-1].offset == 9
     assert len(block[2:1]) == 0
-    assert [block.find(offset) for offset in (0, 7, 8, 10)] == [0, 0, 1, 3]
+    assert bisect_left(block, 8, key=attrgetter("offset")) == 1
+    assert [r.offset for r in _block.block_of_blocks([block[1:], block[:0], block[:2]])] == [
+        8,
+        9,
+        7,
+        8,
+    ]
     with pytest.raises(IndexError):
         block[3]
     with pytest.raises(ValueError, match="no step"):

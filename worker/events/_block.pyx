@@ -2,8 +2,8 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE, PyBytes_FromStringAndSize
 from libc.stdint cimport INT32_MAX, int64_t, uint8_t
-from libc.stdlib cimport free, realloc
-from libc.string cimport memchr
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memchr, memcpy
 
 from worker.events.record import Taken
 
@@ -64,18 +64,6 @@ cdef class Block:
         if self.store.records is not None:
             return self.store.records[self.start + place]
         return taken(self.entries() + place)
-
-    def find(self, int64_t offset):
-        """Return the number of the first record at an offset or behind it. O(log n)."""
-        cdef Py_ssize_t low = 0, high = self.size, middle
-        cdef Entry *entries = self.entries()
-        while low < high:
-            middle = (low + high) // 2
-            if entries[middle].offset < offset:
-                low = middle + 1
-            else:
-                high = middle
-        return low
 
 
 cdef object taken(const Entry *entry):
@@ -157,4 +145,25 @@ def block_of_records(list records):
         if type(value) is bytes and PyBytes_GET_SIZE(value) <= INT32_MAX:
             entry.value = <const uint8_t *> PyBytes_AS_STRING(value)
             entry.value_size = PyBytes_GET_SIZE(value)
+    return block_of(store)
+
+
+def block_of_blocks(list blocks):
+    """Put blocks into one, their records behind each other. O(n)."""
+    cdef Store store = Store()
+    cdef Block block
+    cdef Py_ssize_t size = 0
+    for block in blocks:
+        size += block.size
+    if len(blocks) == 1:
+        return blocks[0]
+    if size:
+        store.entries = <Entry *> malloc(size * sizeof(Entry))
+        if store.entries == NULL:
+            raise MemoryError
+    store.room = size
+    for block in blocks:
+        memcpy(store.entries + store.size, block.entries(), block.size * sizeof(Entry))
+        store.size += block.size
+        store.owners.append(block.store.owners)
     return block_of(store)

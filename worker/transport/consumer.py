@@ -151,7 +151,7 @@ class Consumer(stock.Consumer):
                 # What was fetched for a former assignment is read again behind the next seek.
                 return
             tp = TP(found.topic, found.partition)
-            last = run[-1]
+            last = run.records[-1]
             yield (
                 tp,
                 ConsumerMessage(
@@ -159,7 +159,7 @@ class Consumer(stock.Consumer):
                     tp.partition,
                     last.offset,
                     (last.timestamp or 0) / 1000,
-                    last.timestamp_type,
+                    0,  # of what kind the timestamp is, nobody asks
                     [],
                     b"",
                     run,

@@ -138,7 +138,7 @@ class Task:
         self._next, self._unread = run.end, run.unread
         if self._stretched and not self.lags:
             self._hurry.set()
-        for _ in self.pipeline.process(run):
+        for _ in self.pipeline.process(run.records):
             self._idle.clear()
             self._wake.set()
             if not self.has_room:
