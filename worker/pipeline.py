@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from worker.events import Batch, KeyedEvents, Record
     from worker.messages import Message
 
-BATCH_EVENTS: Final = 4096
-"""Events taken in between two points where the agent may hand over: small enough to stay in the
-cache and to bound a transaction, large enough that work per batch does not count."""
+BATCH_EVENTS: Final = 20_480
+"""Events taken in between two points where the agent may hand over, and updates that these make:
+few enough to bound a transaction, enough that work per batch and key does not count."""
 
 DROPPED_KEYS: Final = 1000
 """Keys that leave at one event between two points where the agent may hand over."""
@@ -85,6 +85,8 @@ class Pipeline:
         self._rejection_bytes = rejection_bytes
         self._watches = [_watch(monitor, topic, partition) for monitor in settings.monitors]
         self._bounded = [watch for watch in self._watches if isinstance(watch, BoundedWatch)]
+        each = sum(1 / monitor.window.slide for monitor in settings.monitors)  # updates an event
+        self._limit = max(int(BATCH_EVENTS / max(each, 1)), 1)
         self._counts: Counter[str] = Counter()
         self._cursor = Cursor(topic, topic_id, 0, settings.event_fingerprint())
         self._updates: list[Message] = []
@@ -181,7 +183,7 @@ class Pipeline:
             batches = self._parser.batches(
                 records,
                 index,
-                1 if alone else BATCH_EVENTS,
+                1 if alone else self._limit,
                 watermark=cursor.watermark,
                 tick=self.tick,
             )

@@ -1,10 +1,10 @@
 """`python -m benchmarks.worker.stages`: what one event costs the worker, stage by stage.
 
-No broker: synthetic records run through the worker's own pieces, each stage alone on what the
-stage before it made, then through the whole pipeline. Figures are CPU time of this process, the
-median of some repetitions, so that a busy machine disturbs them little. Fetching, sending and
-committing are not in them: the benchmark beside this one has them, `benchmarks/README.md` says
-how a profile of the live worker is taken.
+No broker: responses as a broker sends them run through the worker's own pieces, each stage alone
+on what the stage before it made, then through all of them. Figures are CPU time of this process,
+the median of some repetitions, so that a busy machine disturbs them little. Waiting for the broker,
+sending and committing are not in them: the benchmark beside this one has them,
+`benchmarks/README.md` says how a profile of the live worker is taken.
 """
 
 from __future__ import annotations
@@ -13,39 +13,33 @@ import gc
 import statistics
 import sys
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
+from aiokafka.consumer import fetcher
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.structs import TopicPartition
 
 import engine
 from benchmarks.worker import table
 from benchmarks.worker.workload import Workload
 from config import load
 from worker import pages
-from worker.app import GC_OBJECTS
+from worker.app import GC_OBJECTS, RUN_RECORDS
 from worker.events import Parser
 from worker.pipeline import BATCH_EVENTS, Pipeline
+from worker.transport import fetch
 from worker.updates import Slides, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from config import Monitor, Settings
-    from worker.events import Batch, KeyedEvents
+    from worker.events import Batch, KeyedEvents, Record
 
 TOPIC = "scored-events"
-RUN = 5_000  # records in one fetched run
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A record as the consumer hands it over."""
-
-    offset: int
-    timestamp: int  # ms
-    key: bytes | None
-    value: bytes | None
+BATCH_BYTES = 16_384  # of a producer's batches, as clients have it
+RESPONSE_BYTES = 1 << 20  # of one partition in a fetch, as aiokafka has it
 
 
 class Piece(NamedTuple):
@@ -68,8 +62,9 @@ def main(
     """Print the CPU time of each stage per event."""
     workload = Workload(events, keys, size, slide)
     settings = _settings(workload)
-    records = _records(workload)
-    stages = Stages(settings, records, transaction)
+    fetch.install()
+    responses = _responses(workload)
+    stages = Stages(settings, responses, transaction)
     gc.set_threshold(GC_OBJECTS, 20, 50)  # as the worker has it
     gc.freeze()
     measured: dict[str, list[float]] = {}
@@ -94,20 +89,22 @@ def main(
 class Stages:
     """The worker's stages over the same records, each with its input made beforehand."""
 
-    WHOLE = "pipeline: process and take"
+    WHOLE = "from a fetched response to a transaction"
 
-    def __init__(self, settings: Settings, records: list[Record], transaction: int) -> None:
+    def __init__(self, settings: Settings, responses: list[bytes], transaction: int) -> None:
         self._settings = settings
         self._monitor: Monitor = settings.monitors[0]
         self._writer = Writer(self._monitor, TOPIC, 0)
-        self._records = records
+        self._responses = responses
         self._transaction = transaction
 
     def each(self) -> Iterator[tuple[str, Callable[[], float | None]]]:
         """Yield name and work of each stage; advance only after the work was done."""
         yield self.WHOLE, self._pipeline
+        runs: list[Sequence[Record]] = []
+        yield "responses to records", lambda: runs.extend(self._runs())
         batches: list[Batch] = []
-        yield "parse, check, group", lambda: batches.extend(self._parsed())
+        yield "parse, check, group", lambda: batches.extend(self._parsed(runs))
         pieces = self._pieces(batches)
         readings: list[engine.Readings] = []
         yield "engine: windows and readings", lambda: readings.extend(map(self._slide, pieces))
@@ -116,12 +113,18 @@ class Stages:
         yield "pages, packed", lambda: self._pack(pieces)
 
     def _runs(self) -> Iterator[Sequence[Record]]:
-        for start in range(0, len(self._records), RUN):
-            yield self._records[start : start + RUN]
+        offset = 0
+        for response in self._responses:
+            raw = fetcher.MemoryRecords(response)
+            rest = ([], offset, None, None, True, fetcher.READ_COMMITTED)
+            records = fetcher.PartitionRecords(TopicPartition(TOPIC, 0), raw, *rest)
+            while run := records.take(RUN_RECORDS):
+                yield run
+            offset = records.next_fetch_offset
 
-    def _parsed(self) -> Iterator[Batch]:
+    def _parsed(self, runs: list[Sequence[Record]]) -> Iterator[Batch]:
         parser = Parser(self._settings.event)
-        for run in self._runs():
+        for run in runs:
             yield from parser.batches(run, 0, BATCH_EVENTS)
 
     def _pieces(self, batches: list[Batch]) -> list[Piece]:
@@ -239,12 +242,29 @@ def _settings(workload: Workload) -> Settings:
     return load(None, environ)
 
 
-def _records(workload: Workload) -> list[Record]:
+def _responses(workload: Workload) -> list[bytes]:
+    """Return what a broker would send, in batches of records as a producer makes them."""
     begun = 1_764_460_000_000
-    return [
-        Record(offset, begun + offset // 400, key, value)
-        for offset, (key, value) in enumerate(workload.messages())
-    ]
+    responses, response = [], b""
+    builder, first = _builder(), 0
+    for offset, (key, value) in enumerate(workload.messages()):
+        row = (begun + offset // 400, key, value, [])
+        if builder.append(offset - first, *row) is None:
+            response += _batch(builder, first)
+            builder, first = _builder(), offset
+            builder.append(0, *row)
+        if len(response) > RESPONSE_BYTES - BATCH_BYTES:
+            responses.append(response)
+            response = b""
+    return [*responses, response + _batch(builder, first)]
+
+
+def _builder() -> DefaultRecordBatchBuilder:
+    return DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, BATCH_BYTES)
+
+
+def _batch(builder: DefaultRecordBatchBuilder, offset: int) -> bytes:
+    return offset.to_bytes(8, "big") + bytes(builder.build())[8:]
 
 
 if __name__ == "__main__":
