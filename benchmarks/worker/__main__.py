@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
 import tempfile
 import venv
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from benchmarks.worker import contestants, table
 from benchmarks.worker.contestants import Contestant, Job
-from benchmarks.worker.kafka import Broker
+from benchmarks.worker.kafka import Broker, running
 from benchmarks.worker.measure import Reading, run
 from benchmarks.worker.workload import Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 QUIX = ROOT / ".cache" / "quix"  # its virtual environment
@@ -40,6 +35,9 @@ def main(  # noqa: PLR0913 - one parameter per option of the command
     keys: Annotated[int, typer.Option(min=1)] = 100,
     size: Annotated[int, typer.Option(help="Window, events of a key.", min=1)] = 10_000,
     slide: Annotated[int, typer.Option(help="An update after so many.", min=1)] = 100,
+    per_record: Annotated[
+        int, typer.Option(help="Events in a record; peers read single ones alone.", min=1)
+    ] = 1,
     partitions: Annotated[int, typer.Option(min=1)] = 4,
     commit_interval: Annotated[
         float, typer.Option(help="Seconds between commits of rocstream (its default).")
@@ -60,10 +58,12 @@ def main(  # noqa: PLR0913 - one parameter per option of the command
     chosen = [everyone["rocstream"], *_peers(everyone, peers)]
     if quix_python is None and any(one.name.startswith("quix") for one in chosen):
         _install_quix()
-    workload = Workload(events, keys, size, slide)
+    if per_record > 1 and len(chosen) > 1:
+        raise typer.BadParameter("columnar records are read by rocstream alone: --peers none")
+    workload = Workload(events, keys, size, slide, per_record=per_record)
     limits = {"rocstream": events, "quix": quix_events, "faust": stock_events}
     plan = [(one, min(events, limits[one.name.split("-")[0]])) for one in chosen]
-    with _broker(bootstrap_servers) as address, tempfile.TemporaryDirectory() as folder:
+    with running(bootstrap_servers) as address, tempfile.TemporaryDirectory() as folder:
         job = Job(address, "", "", "", partitions, workload, Path(folder))
         readings = _measure(Broker(address), job, plan, runs)
     table.show(sys.stdout, workload, partitions, [one for one, _ in plan], readings)
@@ -114,22 +114,6 @@ def _run(broker: Broker, one: Contestant, job: Job) -> Reading:
     job = replace(job, folder=folder, updates=f"{job.name}-updates")
     broker.create(job.updates, job.partitions, message_timestamp_type="LogAppendTime")
     return run(one, job)
-
-
-@contextmanager
-def _broker(bootstrap_servers: str | None) -> Iterator[str]:
-    if bootstrap_servers is not None:
-        yield bootstrap_servers
-        return
-    # By its path: another distribution may have installed a package called `tests`.
-    spec = importlib.util.spec_from_file_location("brokers", ROOT / "tests" / "brokers.py")
-    if spec is None or spec.loader is None:
-        raise RuntimeError("tests/brokers.py cannot be loaded; give --bootstrap-servers")
-    brokers = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(brokers)
-    with brokers.running() as broker:
-        _say(f"started {broker.name} at {broker.bootstrap_servers}")
-        yield broker.bootstrap_servers
 
 
 def _install_quix() -> None:

@@ -70,11 +70,13 @@ def _nothing(_job: Job) -> list[list[str]]:
     return []
 
 
-def _rocstream() -> str:
+def program() -> str:
+    """Return the path of this environment's `rocstream`."""
     return str(Path(sys.executable).parent / "rocstream")
 
 
-def _settings(job: Job, commit_interval: float) -> str:
+def settings_file(job: Job, commit_interval: float) -> str:
+    """Write the settings of a job (`commit_interval` in seconds); return the file's path."""
     path = job.folder / "rocstream.toml"
     window = f'{{ kind = "count", size = {job.workload.size}, slide = {job.workload.slide} }}'
     path.write_text(
@@ -106,8 +108,8 @@ def ours(commit_interval: float) -> Contestant:
         "rocstream",
         "AUC and H, ties half",
         "exactly once: updates, windows and position in one transaction",
-        lambda job: [[_rocstream(), "topics", "create", "-c", _settings(job, commit_interval)]],
-        lambda job: [_rocstream(), "worker", "-c", _settings(job, commit_interval)],
+        lambda job: [[program(), "topics", "create", "-c", settings_file(job, commit_interval)]],
+        lambda job: [program(), "worker", "-c", settings_file(job, commit_interval)],
     )
 
 

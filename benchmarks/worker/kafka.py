@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 import time
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
     from benchmarks.worker.workload import Workload
 
+ROOT = Path(__file__).parents[2]
+
 TIMEOUT = 30.0  # seconds for any one request
+
+
+@contextmanager
+def running(bootstrap_servers: str | None) -> Iterator[str]:
+    """Give the address of a broker: the one that is named, or one that runs inside the `with`."""
+    if bootstrap_servers is not None:
+        yield bootstrap_servers
+        return
+    # By its path: another distribution may have installed a package called `tests`.
+    spec = importlib.util.spec_from_file_location("brokers", ROOT / "tests" / "brokers.py")
+    if spec is None or spec.loader is None:
+        raise RuntimeError("tests/brokers.py cannot be loaded; give --bootstrap-servers")
+    brokers = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(brokers)
+    with brokers.running() as broker:
+        print(f"started {broker.name} at {broker.bootstrap_servers}", file=sys.stderr, flush=True)
+        yield broker.bootstrap_servers
 
 
 class Broker:

@@ -62,8 +62,15 @@ class Child:
 
     def peak(self) -> int:
         """Largest resident memory so far, in bytes."""
+        return self._memory("VmHWM:")
+
+    def resident(self) -> int:
+        """Resident memory now, in bytes."""
+        return self._memory("VmRSS:")
+
+    def _memory(self, name: str) -> int:
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
+            if line.startswith(name):
                 return int(line.split()[1]) * 1024
         return 0
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 from scipy.special import ndtr
 from scipy.stats import rankdata
 
@@ -34,6 +36,8 @@ class Workload:
         Share of positives.
     seed : int
         Of the generator.
+    per_record : int
+        Events in one record: more than one makes columnar records, each of one key.
     """
 
     events: int
@@ -42,10 +46,11 @@ class Workload:
     slide: int = 100
     prevalence: float = 0.2
     seed: int = 20_250_101
+    per_record: int = 1
 
     def first(self, events: int) -> Workload:
         """Return the workload of the first `events` events only (drawn anew, same distribution)."""
-        return Workload(events, self.keys, self.size, self.slide, self.prevalence, self.seed)
+        return replace(self, events=events)
 
     @cached_property
     def columns(
@@ -53,7 +58,8 @@ class Workload:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
         """Key numbers, scores and labels, one entry per event."""
         random = np.random.default_rng(self.seed)
-        keys = random.integers(self.keys, size=self.events)
+        keys = random.integers(self.keys, size=-(-self.events // self.per_record))
+        keys = np.repeat(keys, self.per_record)[: self.events]
         labels = (random.random(self.events) < self.prevalence).astype(np.uint8)
         scores = np.round(ndtr(random.standard_normal(self.events) + labels), 10)
         return keys, scores, labels
@@ -64,9 +70,17 @@ class Workload:
         return f"model-{number:02d}"
 
     def messages(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield key and JSON value of each event, about 75 bytes of value."""
+        """Yield key and JSON value of each record, about 75 bytes of value for a single event."""
         keys, scores, labels = self.columns
         names = [self.key(number).encode() for number in range(self.keys)]
+        if self.per_record > 1:
+            for start in range(0, self.events, self.per_record):
+                part = slice(start, start + self.per_record)
+                yield (
+                    names[keys[start]],
+                    orjson.dumps({"score": scores[part].tolist(), "label": labels[part].tolist()}),
+                )
+            return
         rows = zip(keys.tolist(), scores.tolist(), labels.tolist(), strict=True)
         for number, (key, score, label) in enumerate(rows):
             value = f'{{"id": "event-{number:09d}", "score": {score!r}, "label": {label}}}'
@@ -83,8 +97,10 @@ class Workload:
         """AUC at the last slide of each key, from the ranks: ties count half."""
         keys, scores, labels = self.columns
         aucs = {}
-        for number in range(self.keys):
-            mine = np.flatnonzero(keys == number)
+        order = np.argsort(keys, kind="stable")
+        bounds = np.searchsorted(keys[order], np.arange(self.keys + 1))
+        for number, (begin, stop) in enumerate(pairwise(bounds)):
+            mine = order[begin:stop]
             end = len(mine) // self.slide * self.slide
             inside = mine[max(0, end - self.size) : end]
             if end:
