@@ -12,10 +12,15 @@ All of it is integers under 2**63.
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from engine._counts cimport bits_below, negatives, popcount, positives, trailing_zeros
+from engine._boxes cimport deep_boxes
+from engine._counts cimport bits_below, events, negatives, popcount, positives, trailing_zeros
 from engine._inner cimport Inner, counts_before, slot_of
 from engine._leaf cimport LEAF, Head, rank_upto
 from engine._pool cimport NONE
+
+
+# Events up to which products of counts are doubles.
+cdef uint64_t EXACT = <uint64_t> 1 << 26
 
 
 cdef inline void offer(Query *query, int64_t x, int64_t y, double score) noexcept nogil:
@@ -85,6 +90,11 @@ cdef void search_node(
                 slot += 8
                 before = upto
                 continue
+            if 8 * group + 7 < last + (not cut_high) and events(tree.total) < EXACT:
+                search_group(tree, query, inner, group, level, x, y, upto)
+                slot += 8
+                before = upto
+                continue
         upto = counts_before(inner, slot + 1) if slot + 1 < inner.size else whole
         if (
             (cut_low and slot == first)
@@ -105,6 +115,50 @@ cdef void search_node(
             )
         slot += 1
         before = upto
+
+
+cdef void search_group(
+    Tree tree,
+    Query *query,
+    const Inner *inner,
+    uint32_t group,
+    uint32_t level,
+    int64_t x,
+    int64_t y,
+    uint64_t end,
+) noexcept nogil:
+    """Search those of eight children whose boxes are deep; `end` is the packed counts behind them."""
+    cdef uint64_t base = inner.before[group], before, upto
+    cdef uint32_t i
+    cdef uint64_t deep = deep_boxes(
+        inner.within + 8 * group,
+        end - base,
+        <double> query.end_x,
+        <double> query.end_y,
+        <double> (x + negatives(base)),
+        <double> (y + positives(base)),
+        <double> query.depth,
+    )
+    while deep:
+        i = trailing_zeros(deep)
+        deep &= deep - 1
+        before = base + inner.within[8 * group + i]
+        upto = base + inner.within[8 * group + i + 1] if i < 7 else end
+        if (
+            query.end_x * (y + positives(before)) - query.end_y * (x + negatives(upto))
+            < query.depth
+        ):
+            search_node(
+                tree,
+                query,
+                inner.child[8 * group + i],
+                level - 1,
+                x + negatives(before),
+                y + positives(before),
+                upto - before,
+                False,
+                False,
+            )
 
 
 cdef void search_leaf(
