@@ -11,7 +11,7 @@ from libc.math cimport exp2, floor, fma, ldexp
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from engine._batch cimport Batch, batch_of, pointer_of
-from engine._edges cimport loss_share
+from engine._edges cimport loss_share, thinned
 from engine._reader cimport AUC, END, EVENTS, H, OTHER, POSITIVES, Reader
 from engine._severity cimport Severity
 from engine._timeline cimport Timeline
@@ -28,7 +28,7 @@ from engine.readings.confusion import confusion_of
 from engine.readings.curve import curve_of
 from engine.readings.hull import hull_edges
 from engine.readings.roc_readings import RocReadings
-from engine.readings.severity import check_epsilon, check_priors, thin
+from engine.readings.severity import check_epsilon, check_priors
 from engine.readings.thresholds import ks_of, mer_of, mwl_of
 from engine.reference.decay_window import (
     HEAVIEST,
@@ -88,7 +88,7 @@ cdef class DecayRoc:
             negative = negative * (p0 / negative.sum())
             positive = positive * (p1 / positive.sum())
         if epsilon is not None:
-            negative, positive = thin(negative, positive, epsilon)
+            negative, positive = thinned(negative, positive, epsilon)
         return loss_share(negative, positive, severity)
 
     def curve(self):

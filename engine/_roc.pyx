@@ -14,12 +14,12 @@ import numpy as np
 from engine._batch cimport Batch, batch_of, one_label, one_score, one_weight, pointer_of
 from engine._build cimport build_of_blocks, build_of_events
 from engine._counts cimport NEGATIVE, POSITIVE, negatives, positives
-from engine._edges cimport hull_of_blocks, loss_share
+from engine._edges cimport hull_of_blocks, loss_share, thinned
 from engine._tree cimport DONE, NO_MEMORY, TOO_MANY, Status
 
 from engine.readings.confusion import Confusion, confusion_of
 from engine.readings.roc_readings import RocReadings
-from engine.readings.severity import check_epsilon, check_priors, thin
+from engine.readings.severity import check_epsilon, check_priors
 from engine.readings.thresholds import ks_of, mer_of, mwl_of
 from engine.results import Curve
 
@@ -207,7 +207,7 @@ cdef class Roc:
             negative = negative * (p0 / negative.sum())
             positive = positive * (p1 / positive.sum())
         if epsilon is not None:
-            negative, positive = thin(negative, positive, epsilon)
+            negative, positive = thinned(negative, positive, epsilon)
         return loss_share(negative, positive, severity)
 
     def curve(self):
