@@ -137,6 +137,26 @@ def test_an_outage_longer_than_a_transaction_is_waited_out(own_kafka: Any, tmp_p
         assert worker.process.poll() is None, worker.text()[-3000:]
 
 
+@pytest.mark.slow
+def test_tasks_that_are_all_fenced_at_once_are_opened_anew(new_job: Callable[..., Job]) -> None:
+    """More of them than the deaths that one task may die, as after an outage of a broker."""
+    job = new_job(partitions=8)
+    events = tied_events(4_000, keys=40, seed=12)
+    expected = expected_updates(events, reference_h)
+    with job.worker() as worker:
+        worker.wait_until_ready()
+        job.produce(events[:2_000])
+        worker.wait_for(lambda: job.state()["events"] == 2_000)
+        for partition in range(8):
+            name = f"{job.settings.kafka.group}-{partition}"
+            rogue = Producer({"bootstrap.servers": job.servers, "transactional.id": name})
+            rogue.init_transactions(20)
+        job.produce(events[2_000:])
+        worker.wait_for(lambda: worker.text().count("task failed") >= 8)
+        assert_exactly(job.updates(len(expected), seconds=90), expected)
+        assert worker.process.poll() is None, worker.text()[-3000:]
+
+
 def test_a_frozen_worker_that_wakes_writes_nothing_more(new_job: Callable[..., Job]) -> None:
     """Its tasks go to another; awake again, it is fenced, and comes back with the group."""
     job = new_job()

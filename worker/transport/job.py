@@ -54,7 +54,8 @@ GROUP_COMMIT_SECONDS: Final = 2.0
 
 DEATHS_WITHIN_SECONDS: Final = 300.0
 DEATHS: Final = 5
-"""More deaths of tasks than this within the time: somebody else writes under our name."""
+"""More deaths of one task than this within the time: somebody else writes under our name. A long
+outage of the broker can be the death of all tasks, but once."""
 
 
 class _NoProducer(BootStrategy):
@@ -109,7 +110,7 @@ class Job:
         self._accept_gap = accept_gap
         self._opening: list[TaskProducer] = []
         self._cancel_read = Event()
-        self._deaths: list[float] = []
+        self._deaths: dict[int, list[float]] = {}
         self._rescues: set[asyncio.Task[None]] = set()
         # A thread per task at the most, and some for opening and closing while commits wait.
         self._cluster: Cluster | None = None
@@ -465,13 +466,14 @@ class Job:
             self.fail(error)
             return
         now = time.monotonic()
-        self._deaths = [t for t in self._deaths if now - t < DEATHS_WITHIN_SECONDS] + [now]
-        if len(self._deaths) > DEATHS:
+        before = self._deaths.get(task.partition, [])
+        deaths = [t for t in before if now - t < DEATHS_WITHIN_SECONDS] + [now]
+        self._deaths[task.partition] = deaths
+        if len(deaths) > DEATHS:
             self.fail(
                 RocstreamError(
-                    f"{error} ({len(self._deaths)} tasks failed within "
-                    f"{DEATHS_WITHIN_SECONDS:.0f} s): is another job running with kafka.group = "
-                    f'"{self.settings.kafka.group}"?'
+                    f"{error} (for the {len(deaths)}th time within {DEATHS_WITHIN_SECONDS:.0f} s): "
+                    f'is another job running with kafka.group = "{self.settings.kafka.group}"?'
                 )
             )
             return
