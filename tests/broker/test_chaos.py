@@ -52,3 +52,8 @@ def test_the_checker_catches_workers_that_are_broken_on_purpose(
     )
     assert code == 1, said
     assert all(count(said, kind) > 0 for kind in kinds), said
+
+
+def test_a_broker_that_takes_no_writes_costs_no_memory_and_no_update() -> None:
+    code, said = run("overload", "--seconds", "12", "--partitions", "1")
+    assert code == 0, said

@@ -13,7 +13,8 @@ HERE = Path(__file__).resolve().parent
 # The modules here, the tests' helpers, and the project itself.
 sys.path[:0] = [str(HERE), str(HERE.parent / "support"), str(HERE.parents[1])]
 
-from faults import Plan, run  # noqa: E402
+import faults as fault_run  # noqa: E402
+import overload as overload_run  # noqa: E402
 from report import report  # noqa: E402
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -45,8 +46,26 @@ def faults(
 
     Exit code 1 when anything was found.
     """
-    result = run(Plan(kills, minutes, seed, rate, sabotage, broker_faults, zombies))
+    result = fault_run.run(
+        fault_run.Plan(kills, minutes, seed, rate, sabotage, broker_faults, zombies)
+    )
     _end(report(result), to, good=result.good)
+
+
+@app.command()
+def overload(
+    *,
+    seconds: Annotated[float, typer.Option(help="Without a write.")] = 60,
+    partitions: Annotated[int, typer.Option(help="Tasks of the one worker.")] = 8,
+    seed: Annotated[int, typer.Option(help="Of the stream.")] = 1,
+    to: Report = None,
+) -> None:
+    """Refuse all writes of a worker whose source is full; watch its memory, and check everything.
+
+    Exit code 1 when anything was found.
+    """
+    result = overload_run.run(seconds, partitions, seed)
+    _end(overload_run.report(result), to, good=result.good)
 
 
 def _end(text: str, to: Path | None, *, good: bool) -> None:

@@ -148,7 +148,8 @@ class Crew:
             worker.kill()
             self.ended.append(Ended(worker.name, -9, "did not stop within 40 s"))
             return
-        if code != 0:
+        # Python ends by the signal before the command has begun to listen to it.
+        if code != 0 and not (code == -signal.SIGTERM and not worker.text()):
             self._note(worker, code)
 
     def sweep(self) -> list[Worker]:

@@ -33,12 +33,6 @@ WINDOWS = (Window("last-500", 500, 50), Window("last-64", 64, 20))
 LEVEL = 100
 """A multiple of each slide: a key with so many events has its last one in an update."""
 
-MONITORS = "".join(
-    f'[[monitor]]\nname = "{w.name}"\nmetrics = ["auc", "h"]\n'
-    f'window = {{ kind = "count", size = {w.size}, slide = {w.slide} }}\n'
-    for w in WINDOWS
-)
-
 # So small and so eager that the cleaner is at work all the time.
 COMPACTION = {
     "segment.ms": "1000",
@@ -81,8 +75,15 @@ class Ground(NamedTuple):
 
 
 @contextmanager
-def ground(partitions: int, *, compacting: bool = False) -> Iterator[Ground]:
+def ground(
+    partitions: int, windows: tuple[Window, ...] = WINDOWS, *, compacting: bool = False
+) -> Iterator[Ground]:
     """Start a broker and make a job on it; both are gone at the end."""
+    monitors = "".join(
+        f'[[monitor]]\nname = "{w.name}"\nmetrics = ["auc", "h"]\n'
+        f'window = {{ kind = "count", size = {w.size}, slide = {w.slide} }}\n'
+        for w in windows
+    )
     spec = importlib.util.spec_from_file_location("brokers", ROOT / "tests" / "brokers.py")
     assert spec is not None
     assert spec.loader is not None
@@ -93,7 +94,7 @@ def ground(partitions: int, *, compacting: bool = False) -> Iterator[Ground]:
         tempfile.TemporaryDirectory(prefix="rocstream-chaos-") as folder,
         brokers.running(own=True) as broker,
     ):
-        job = Job(broker.bootstrap_servers, Path(folder), MONITORS, partitions)
+        job = Job(broker.bootstrap_servers, Path(folder), monitors, partitions)
         job.create_topics()
         made = Ground(broker, job, Path(folder))
         if compacting:
@@ -118,12 +119,14 @@ def understand_source(made: Ground) -> Understood:
     return understood
 
 
-def expected_count(understood: Understood) -> int:
+def expected_count(understood: Understood, windows: tuple[Window, ...] = WINDOWS) -> int:
     """Return how many updates the source makes."""
-    return sum(len(k.scores) // w.slide for k in understood.keys.values() for w in WINDOWS)
+    return sum(len(k.scores) // w.slide for k in understood.keys.values() for w in windows)
 
 
-def judge(made: Ground, understood: Understood, *, h_updates: int) -> Verdict:
+def judge(
+    made: Ground, understood: Understood, windows: tuple[Window, ...] = WINDOWS, *, h_updates: int
+) -> Verdict:
     """Read what was published, from the beginning, and compare."""
     topics = made.job.settings.topics
     with Reader(made.servers, topics.updates) as reader:
@@ -131,7 +134,7 @@ def judge(made: Ground, understood: Understood, *, h_updates: int) -> Verdict:
     with Reader(made.servers, topics.rejected) as reader:
         rejections = reader.to_end()
     share = min(1.0, h_updates / max(1, len(updates)))
-    return check(understood, topics.events, WINDOWS, updates, rejections, h_share=share)
+    return check(understood, topics.events, windows, updates, rejections, h_share=share)
 
 
 def compaction(made: Ground) -> tuple[int, int]:
