@@ -37,6 +37,10 @@ ODD_NUMBERS = [
     *('"\\ud800"', '"\\x"', '"\x01"', '"\u00e9"', '"\\"', '"', "[" * 70 + "]" * 70, "", " "),
 ]
 SHAPES = [
+    '{"a":{"key":"k","b":{"score":%s},"time":7},"label":1}',
+    '{"a":{"key":"k","b":{"score":1,"x":{}},"time":%s,"\u00e9":[]},"label":1,"b":{"score":"x"}}',
+    '{"a":{"key":"k","b":{"score":1},"time":7},"a":%s,"label":1}',
+    '{"a":%s,"a":{"key":"k","b":%s,"b":{"score":1,"score":2},"time":7},"label":1}',
     '{"score":%s,"label":1}',
     '{"score":0.5,"label":%s}',
     '{"score":0.5,"label":1,"key":%s}',
@@ -59,7 +63,9 @@ EVENTS = [
     EventSettings(key=("key",), time=("time",), time_unit="s", labels={"ok": 0, "x": 1, "é": 1}),
     EventSettings(score=("é",), label=("score",)),
     EventSettings(time=("heartbeat",)),
-    EventSettings(key=("a", "key")),
+    EventSettings(
+        key=("a", "key"), score=("a", "b", "score"), label=("label",), time=("a", "time")
+    ),
 ]
 
 
@@ -105,6 +111,7 @@ def test_bytes_in_any_place_are_taken_as_the_rules_have_it(shape: str, text: byt
 
 VALID = st.sampled_from(
     [
+        b'{"a":{"key":"b","b":{"score":0.5},"time":1764460000000,"a":{"key":1}},"label":1}',
         b'{"id": "event-1", "score": 0.2184907631, "label": 0}',
         b'{"key":"a","score":1,"label":1,"time":1764460000000,"weight":0.5}',
         b'{"score":[0.25,1e-3,3],"label":[0,1,0],"time":[1764460000000,1764460000001,0],"key":"b"}',
@@ -178,6 +185,10 @@ def test_any_records_are_taken_as_the_rules_have_it(
         ('{"key":"é","score":0.12345678901234567,"label":1}'.encode(), {"key": "key"}),
         (b'{"score":1,"label":0,"time":1764460000,"w":2}', {"time": "time", "time_unit": "s"}),
         (b'{"score":1,"label":"fraud"}', {"labels": {"fraud": 1, "ok": 0}}),
+        (
+            b'{"a":{"x":[{}],"b":{"s":1}},"label":1,"m":{"t":5}}',
+            {"score": "a.b.s", "time": "m.t"},
+        ),
         (b'{"score":1,"label":null}', {}),
         (b'{"score":1}', {}),
         (

@@ -1,11 +1,10 @@
 from worker.events._block import Block
 from worker.events.filling import Filling
-from worker.events.plain import Layout
 
 class Scanner:
     def __init__(
         self,
-        names: Layout,
+        paths: tuple[tuple[str, ...] | None, ...],
         classes: dict[str, int],
         factor: int,
         divisor: int,

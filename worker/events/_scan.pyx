@@ -19,7 +19,7 @@ from worker.events.document import VALUE_LIMIT
 from worker.events.fields import KEY_BYTES, TIME_MAX
 from worker.events.reading import HEARTBEAT
 
-cdef enum:  # what a field is for, as in `plain.Layout`
+cdef enum:  # what a field is for
     SCORE
     LABEL
     KEY
@@ -42,6 +42,7 @@ cdef enum Outcome:
 
 cdef enum:
     CLASSES = 16  # texts of the map at the most
+    DEPTH = 8  # parts of a path at the most
 
 cdef int64_t LATEST = TIME_MAX
 cdef Py_ssize_t VALUE_BYTES = VALUE_LIMIT
@@ -63,8 +64,9 @@ cdef class Scanner:
 
     Parameters
     ----------
-    names
-        Of the fields (`plain.Layout`), each at the top of the object.
+    paths
+        Of score, label, key, time and weight; None for key and time means the record's own, for
+        weight that each is 1.
     classes
         Texts that are labels, and the class of each.
     factor, divisor
@@ -73,7 +75,8 @@ cdef class Scanner:
         How far (ms) a time may lie past its record's.
     """
 
-    cdef Name[ROLES] names
+    cdef Name[ROLES][DEPTH] paths
+    cdef int[ROLES] lengths
     cdef Name[CLASSES] texts
     cdef uint8_t[CLASSES] known
     cdef int texts_count
@@ -91,22 +94,24 @@ cdef class Scanner:
     cdef Py_ssize_t key_size
     cdef Array[ROLES] arrays
 
-    def __cinit__(self, names, dict classes, factor, divisor, max_ahead):
+    def __cinit__(self, tuple paths, dict classes, factor, divisor, max_ahead):
         cdef int role
-        self.settings = names, classes, factor, divisor, max_ahead
+        self.settings = paths, classes, factor, divisor, max_ahead
         self.kept = []
-        for role, name in enumerate((*names, HEARTBEAT)):
-            self.names[role].size = -1
-            if name is not None:
-                self.names[role] = self.name_of(name)
+        for role, path in enumerate((*paths, (HEARTBEAT,))):
+            if path is not None and len(path) > DEPTH:
+                raise ValueError(f"a path of {len(path)} parts; {DEPTH} at the most")
+            for part in path or ():
+                self.paths[role][self.lengths[role]] = self.name_of(part)
+                self.lengths[role] += 1
         if len(classes) > CLASSES:
             raise ValueError(f"{len(classes)} texts of labels; {CLASSES} at the most")
         for name, known in classes.items():
             self.texts[self.texts_count] = self.name_of(name)
             self.known[self.texts_count] = known
             self.texts_count += 1
-        self.own_key = names.key is None
-        self.own_time = names.time is None
+        self.own_key = paths[KEY] is None
+        self.own_time = paths[TIME] is None
         self.factor = factor
         self.divisor = divisor
         self.max_ahead = min(max_ahead, LATEST)
@@ -156,35 +161,34 @@ cdef class Scanner:
         cdef Outcome outcome
         cdef int32_t key
         cdef uint64_t hashed
-        if True:
-            while at < block.size and room and watermark < tick:
-                entry = entries + at
-                outcome = self.scan(entry)
-                if outcome == ODD or (index and outcome != COLUMNS):
-                    break
-                if outcome == UNLABELLED:
-                    unlabelled += 1
-                    at += 1
-                    continue
-                key = events.find(self.key, self.key_size, &hashed)
-                if key < 0:
-                    if self.own_key and not is_utf8(self.key, self.key + self.key_size):
-                        break
-                    key = events.insert(self.key, self.key_size, hashed)
-                if outcome == EVENT:
-                    events.reserve(1)
-                    events.put(
-                        key, self.score, self.label, self.time, self.weight, entry.offset, 0
-                    )
-                    room -= 1
-                    if self.time > watermark:
-                        watermark = self.time
-                    at += 1
-                    continue
-                index = self.pour(events, key, entry, index, tick, &room, &watermark)
-                if index:
-                    break
+        while at < block.size and room and watermark < tick:
+            entry = entries + at
+            outcome = self.scan(entry)
+            if outcome == ODD or (index and outcome != COLUMNS):
+                break
+            if outcome == UNLABELLED:
+                unlabelled += 1
                 at += 1
+                continue
+            key = events.find(self.key, self.key_size, &hashed)
+            if key < 0:
+                if self.own_key and not is_utf8(self.key, self.key + self.key_size):
+                    break
+                key = events.insert(self.key, self.key_size, hashed)
+            if outcome == EVENT:
+                events.reserve(1)
+                events.put(
+                    key, self.score, self.label, self.time, self.weight, entry.offset, 0
+                )
+                room -= 1
+                if self.time > watermark:
+                    watermark = self.time
+                at += 1
+                continue
+            index = self.pour(events, key, entry, index, tick, &room, &watermark)
+            if index:
+                break
+            at += 1
         done = at - begun
         filling.records += done
         if index and (room == 0 or watermark >= tick):
@@ -234,52 +238,79 @@ cdef class Scanner:
         """Read one record."""
         cdef const uint8_t *at = entry.value
         cdef const uint8_t *end = at + entry.value_size
-        cdef const uint8_t *name
-        cdef Py_ssize_t size
-        cdef int role
-        cdef bint escaped
+        cdef int role, all_roles = 0
         if not 0 < entry.value_size <= VALUE_BYTES:
             return ODD
         for role in range(ROLES):
             self.forms[role] = ABSENT
+            if self.lengths[role]:
+                all_roles |= 1 << role
         at = blank(at, end)
         if at >= end or at[0] != c"{":
             return ODD
-        at = blank(at + 1, end)
-        while True:
-            if at >= end or at[0] != c'"':
-                return ODD  # the empty object among them
+        at = self.members(at + 1, end, all_roles, 0)
+        if at == NULL or blank(at, end) != end:
+            return ODD
+        return self.judge(entry)
+
+    cdef const uint8_t *members(
+        self, const uint8_t *at, const uint8_t *end, int among, int depth
+    ) noexcept nogil:
+        """Read an object from behind its brace; `among` has a bit for each field it may lead to."""
+        cdef const uint8_t *name
+        cdef bint escaped
+        at = blank(at, end)
+        if at < end and at[0] == c"}":
+            return at + 1
+        while at < end and at[0] == c'"':
             name = at + 1
             at = text(name, end, &escaped)
             if at == NULL or escaped:
-                return ODD
-            size = at - name
-            at = blank(at + 1, end)
-            if at >= end or at[0] != c":":
-                return ODD
-            at = blank(at + 1, end)
-            for role in range(ROLES):
-                if (
-                    self.names[role].size == size
-                    and memcmp(self.names[role].text, name, size) == 0
-                ):
-                    at = self.value(role, at, end)
-                    break
-            else:
-                at = anything(at, end)
+                return NULL
+            at = self.member(name, at, end, among, depth)
             if at == NULL:
-                return ODD
+                return NULL
             at = blank(at, end)
             if at >= end:
-                return ODD
+                return NULL
             if at[0] == c"}":
-                break
+                return at + 1
             if at[0] != c",":
-                return ODD
+                return NULL
             at = blank(at + 1, end)
-        if blank(at + 1, end) != end:
-            return ODD
-        return self.judge(entry)
+        return NULL
+
+    cdef const uint8_t *member(
+        self,
+        const uint8_t *name,
+        const uint8_t *quote,
+        const uint8_t *end,
+        int among,
+        int depth,
+    ) noexcept nogil:
+        """Read what a name stands for, from the quote behind the name on."""
+        cdef const uint8_t *at = blank(quote + 1, end)
+        cdef Py_ssize_t size = quote - name
+        cdef int role, inner = 0
+        cdef const Name *part
+        if at >= end or at[0] != c":":
+            return NULL
+        at = blank(at + 1, end)
+        for role in range(ROLES):
+            part = &self.paths[role][depth]
+            if among >> role & 1 and part.size == size and memcmp(part.text, name, size) == 0:
+                if self.lengths[role] == depth + 1:
+                    return self.value(role, at, end)
+                inner |= 1 << role
+        if not inner:
+            return anything(at, end)
+        # Of one name twice the last counts, with all that is in it.
+        for role in range(ROLES):
+            if inner >> role & 1:
+                self.forms[role] = ABSENT
+        if at < end and at[0] == c"{":
+            return self.members(at + 1, end, inner, depth + 1)
+        return anything(at, end)
 
     cdef const uint8_t *value(
         self, int role, const uint8_t *at, const uint8_t *end

@@ -16,25 +16,30 @@ if TYPE_CHECKING:
     from worker.events._block import Block
     from worker.events._scan import Scanner
     from worker.events.fields import Fields
-    from worker.events.plain import Layout
     from worker.events.record import Record
 
 COMPILED: Final = engine.IMPLEMENTATION == "compiled"
 """Whether blocks can be made and read."""
 
 MOST_TEXTS: Final = 16
+MOST_PARTS: Final = 8
+"""Texts of labels, and parts of a path, that the compiled core takes."""
 
 if COMPILED:
     from worker.events import _block, _columns, _scan
 
 
-def scanner(layout: Layout | None, fields: Fields) -> Scanner | None:
-    """Make what reads records of a layout; None where that is left to the plain loop."""
-    if not COMPILED or layout is None:
+def scanner(fields: Fields) -> Scanner | None:
+    """Make what reads records as the settings say; None where that is left to the plain loop."""
+    if not COMPILED or not fields.plain_numbers or len(fields.texts) > MOST_TEXTS:
         return None
-    if HEARTBEAT in layout or len(fields.texts) > MOST_TEXTS:
+    paths = (
+        *(fields.score_path, fields.label_path),
+        *(fields.key_path, fields.time_path, fields.weight_path),
+    )
+    if any(path and (path[0] == HEARTBEAT or len(path) > MOST_PARTS) for path in paths):
         return None
-    return _scan.Scanner(layout, fields.texts, fields.factor, fields.divisor, fields.max_ahead)
+    return _scan.Scanner(paths, fields.texts, fields.factor, fields.divisor, fields.max_ahead)
 
 
 def blocks(records: Iterable[Record], ahead: int) -> Iterator[Block]:

@@ -90,7 +90,7 @@ class Parser:
     def __init__(self, event: EventSettings) -> None:
         self._fields = Fields(event)
         self._layout = plain.layout(self._fields)
-        self._scanner = native.scanner(self._layout, self._fields)
+        self._scanner = native.scanner(self._fields)
 
     def batches(
         self,
