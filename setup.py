@@ -37,6 +37,7 @@ MODULES = (
     "engine._ordinal_window",
     "engine._timeline",
     "engine._reader",
+    "engine._bulk",
     "engine._weights",
     "engine._decay",
     "engine._time",

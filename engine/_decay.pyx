@@ -10,7 +10,8 @@ half-lives as after one.
 from libc.math cimport exp2, floor, fma, ldexp
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from engine._batch cimport Batch, batch_of, pointer_of
+from engine._batch cimport Batch, pointer_of
+from engine._bulk cimport BulkWindow
 from engine._edges cimport loss_share, thinned
 from engine._reader cimport AUC, END, EVENTS, H, OTHER, POSITIVES, Reader
 from engine._severity cimport Severity
@@ -22,8 +23,7 @@ import math
 
 import numpy as np
 
-from engine.events import label_of, score_of, time_of, weight_of
-from engine.readings import READERS, check_names
+from engine.readings import READERS
 from engine.readings.confusion import confusion_of
 from engine.readings.curve import curve_of
 from engine.readings.hull import hull_edges
@@ -38,8 +38,6 @@ from engine.reference.decay_window import (
     check_weight,
     check_window,
 )
-from engine.reference.window import at_least
-from engine.results import Readings
 
 cdef double LEAST_WEIGHT = LIGHTEST, MOST_WEIGHT = HEAVIEST
 cdef int ROOM = RENEWAL  # how many half-lives new events may be heavier than the scale's start
@@ -159,7 +157,7 @@ cdef class DecayRoc:
         return self.tree.bytes()
 
 
-cdef class DecayWindow:
+cdef class DecayWindow(BulkWindow):
     """Events whose weight halves with every half-life, and their ROC.
 
     Parameters
@@ -201,7 +199,7 @@ cdef class DecayWindow:
     """
 
     cdef readonly DecayRoc roc
-    cdef readonly int64_t seen, late
+    cdef readonly int64_t late
     cdef readonly double half_life, least, horizon
     cdef readonly bint timed
     cdef WeightTree tree
@@ -229,87 +227,6 @@ cdef class DecayWindow:
         if self.events.held == 0:
             return 0, 0
         return self.events.time(0), self.events.time(self.events.held - 1)
-
-    def push(self, score, label, weight=1, time=None):
-        """Put an event in; events that are too light leave. O(log n).
-
-        Parameters
-        ----------
-        score, label, weight
-            As for `Roc.add`; the weight from 2**-200 to 2**200.
-        time
-            Event time in ms since the epoch; 0 when None.
-
-        Raises
-        ------
-        ValueError
-            When one is bad; nothing has changed then.
-        """
-        cdef Batch batch = Batch()
-        cdef double s = score_of(score), w = weight_of(weight)
-        cdef uint8_t y = label_of(label)
-        cdef int64_t t = time_of(time)
-        batch.size = 1
-        batch.scores = &s
-        batch.labels = &y
-        batch.weights = &w
-        batch.times = &t if t else NULL
-        self.run(batch, time is not None, None)
-
-    def extend(self, scores, labels, weights=None, times=None):
-        """Push many events, all or none; O(k log n).
-
-        Raises
-        ------
-        ValueError
-            When an element is bad, or the lengths are unequal.
-        """
-        self.run(batch_of(scores, labels, weights, times), times is not None, None)
-
-    def slide(
-        self,
-        scores,
-        labels,
-        weights=None,
-        times=None,
-        *,
-        every,
-        read=("auc", "h"),
-        alpha=2.0,
-        beta=2.0,
-    ):
-        """Push many events, all or none, and read the window each time `seen` is a multiple.
-
-        Parameters
-        ----------
-        scores, labels, weights, times
-            As for `extend`.
-        every
-            Read after every so many events, counted from the window's first one ever.
-        read
-            Names of readings, see `engine.readings.names`.
-        alpha, beta
-            Severity of the H-measure.
-
-        Returns
-        -------
-        readings
-            An array per name, an entry per slide. Numbers of events and times (ms) are int64, the
-            rest float64.
-
-        Raises
-        ------
-        ValueError
-            When an element, a name or a parameter is bad; nothing has changed then.
-        """
-        cdef int64_t step = at_least("every", every, 1)
-        names = check_names(read)
-        cdef Severity severity = Severity(alpha, beta)
-        cdef Batch batch = batch_of(scores, labels, weights, times)
-        cdef Py_ssize_t rows = (self.seen + batch.size) // step - self.seen // step
-        cdef Reader reader = Reader(names, step, severity, rows)
-        self.run(batch, times is not None, reader)
-        return Readings(names, reader.arrays)
 
     # Copies and pickles
 
@@ -347,6 +264,7 @@ cdef class DecayWindow:
                     check_weight(batch.weights[i])
         self.events.reserve(batch.size, self.timed or batch.times != NULL)
         if reader is not None:
+            reader.counts = False
             left = reader.every - self.seen % reader.every
         for i in range(batch.size):
             self.take(

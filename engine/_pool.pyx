@@ -1,4 +1,4 @@
-"""Memory for the nodes of the counted tree: blocks that grow by a quarter."""
+"""Memory for the nodes of the counted tree: blocks that grow by an eighth."""
 
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport free
@@ -15,8 +15,8 @@ cdef void empty(Pool *pool) noexcept nogil:
 
 
 cdef uint32_t larger(const Pool *pool, uint32_t more) noexcept nogil:
-    """The capacity to grow to: a quarter more, at least what is asked."""
-    cdef uint32_t spare = pool.used // 4
+    """The capacity to grow to: an eighth more, at least what is asked."""
+    cdef uint32_t spare = pool.used // 8
     return pool.used + (spare if spare > more else more)
 
 

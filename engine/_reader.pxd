@@ -21,6 +21,7 @@ cdef class Reader:
     cdef Py_ssize_t width, row
     cdef int64_t every
     cdef Severity severity
+    cdef bint counts  # whether weights of classes are whole numbers, as far as has been read
 
     cdef void put(self, Py_ssize_t column, double value) noexcept nogil
     cdef void put_whole(self, Py_ssize_t column, int64_t value) noexcept nogil

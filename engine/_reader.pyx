@@ -22,12 +22,12 @@ NAMES = {
 cdef class Reader:
     """Names, how often to read them, and an array for each with an entry per slide."""
 
-
     def __cinit__(self, tuple names, int64_t every, Severity severity, Py_ssize_t rows):
         cdef Py_ssize_t i
         self.names = names
         self.every = every
         self.severity = severity
+        self.counts = True
         self.width = len(names)
         self.codes = <Name *> malloc(self.width * sizeof(Name) + 1)
         self.targets = <void **> malloc(self.width * sizeof(void *) + 1)

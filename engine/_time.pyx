@@ -1,22 +1,22 @@
 """The events of the last so many milliseconds, driven in bulk below Python."""
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
-from engine._batch cimport Batch, batch_of
-from engine._reader cimport AUC, END, EVENTS, H, NEGATIVES, OTHER, POSITIVES, START, Reader
+from engine._batch cimport Batch
+from engine._bulk cimport BulkWindow
+from engine._reader cimport AUC, END, EVENTS, H, START, Reader
 from engine._roc cimport Roc
 from engine._severity cimport Severity
 from engine._timeline cimport Timeline
 
 import numpy as np
 
-from engine.events import label_of, score_of, time_of, weight_of
-from engine.readings import READERS, check_names
+from engine.events import time_of
+from engine.readings import READERS
 from engine.reference.window import at_least
-from engine.results import Readings
 
 
-cdef class TimeWindow:
+cdef class TimeWindow(BulkWindow):
     """Events with now - duration < time <= now, and their ROC.
 
     Now is the greatest time pushed or advanced to. Events may come out of order; one that has
@@ -58,7 +58,7 @@ cdef class TimeWindow:
     """
 
     cdef readonly Roc roc
-    cdef readonly int64_t seen, late
+    cdef readonly int64_t late
     cdef readonly object duration
     cdef uint64_t length
     cdef int64_t moment
@@ -87,91 +87,6 @@ cdef class TimeWindow:
         if self.events.held == 0:
             return self.moment, self.moment
         return self.events.time(0), self.events.time(self.events.held - 1)
-
-    def push(self, score, label, weight=1, time=None):
-        """Put an event in; events that no longer belong to the window leave. O(log n).
-
-        Parameters
-        ----------
-        score, label, weight
-            As for `Roc.add`.
-        time
-            Event time in ms since the epoch.
-
-        Raises
-        ------
-        ValueError
-            When one is bad; nothing has changed then.
-        """
-        cdef Batch batch = Batch()
-        cdef double s = score_of(score), w = weight_of(weight)
-        cdef uint8_t y = label_of(label)
-        cdef int64_t t = time_of(time)
-        batch.size = 1
-        batch.scores = &s
-        batch.labels = &y
-        batch.weights = &w
-        batch.times = &t
-        self.run(batch, time is not None, None)
-
-    def extend(self, scores, labels, weights=None, times=None):
-        """Push many events, all or none; O(k log n).
-
-        Raises
-        ------
-        ValueError
-            When an element is bad, or the lengths are unequal.
-        """
-        self.run(batch_of(scores, labels, weights, times), times is not None, None)
-
-    def slide(
-        self,
-        scores,
-        labels,
-        weights=None,
-        times=None,
-        *,
-        every,
-        read=("auc", "h"),
-        alpha=2.0,
-        beta=2.0,
-    ):
-        """Push many events, all or none, and read the window each time `seen` is a multiple.
-
-        Parameters
-        ----------
-        scores, labels, weights, times
-            As for `extend`.
-        every
-            Read after every so many events, counted from the window's first one ever.
-        read
-            Names of readings, see `engine.readings.names`.
-        alpha, beta
-            Severity of the H-measure.
-
-        Returns
-        -------
-        readings
-            An array per name, an entry per slide. Counts, and the weights of classes while all
-            weights are 1, and times (ms) are int64, the rest float64.
-
-        Raises
-        ------
-        ValueError
-            When an element, a name or a parameter is bad; nothing has changed then.
-        """
-        cdef int64_t step = at_least("every", every, 1)
-        names = check_names(read)
-        cdef Severity severity = Severity(alpha, beta)
-        cdef Batch batch = batch_of(scores, labels, weights, times)
-        cdef Py_ssize_t rows = (self.seen + batch.size) // step - self.seen // step, i
-        cdef Reader reader = Reader(names, step, severity, rows)
-        cdef bint weighted = self.run(batch, times is not None, reader)
-        if not weighted:
-            for i in range(reader.width):
-                if reader.codes[i] == POSITIVES or reader.codes[i] == NEGATIVES:
-                    reader.arrays[i] = reader.arrays[i].astype(np.int64)
-        return Readings(names, reader.arrays)
 
     def advance(self, time):
         """Move on to a time: what lies at or before time - duration leaves. O(log n) each.
@@ -206,12 +121,11 @@ cdef class TimeWindow:
 
     # A run of events
 
-    cdef bint run(self, Batch batch, bint timed, Reader reader) except -1:
-        """Push checked events and read at the slides; whether weights were other than 1 then."""
+    cdef int run(self, Batch batch, bint timed, Reader reader) except -1:
+        """Push checked events and read at the slides."""
         cdef Py_ssize_t i
         cdef int64_t left = -1, time
         cdef double weight
-        cdef bint weighted = False
         if not timed:
             raise ValueError("a time window needs a time with every event")
         self.events.reserve(batch.size, True)
@@ -230,9 +144,9 @@ cdef class TimeWindow:
             left -= 1
             if left == 0:
                 left = reader.every
-                weighted = weighted or self.roc.blocks is not None
+                reader.counts = reader.counts and self.roc.blocks is None
                 self.read(reader)
-        return weighted
+        return 0
 
     cdef int move_to(self, int64_t time) except -1:
         """Let now be a time, if it is later."""

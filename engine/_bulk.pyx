@@ -1,0 +1,106 @@
+"""What windows by time and by decay share: events come in, alone or many, and are read at slides."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from engine._batch cimport Batch, batch_of
+from engine._reader cimport NEGATIVES, POSITIVES, Reader
+from engine._severity cimport Severity
+
+import numpy as np
+
+from engine.events import label_of, score_of, time_of, weight_of
+from engine.readings import check_names
+from engine.reference.window import at_least
+from engine.results import Readings
+
+
+cdef class BulkWindow:
+    """Checks of what comes in; a kind of window says in `run` what becomes of it."""
+
+    def push(self, score, label, weight=1, time=None):
+        """Put an event in; events that no longer belong to the window leave. O(log n).
+
+        Parameters
+        ----------
+        score, label, weight
+            As for `Roc.add`; under decay the weight is from 2**-200 to 2**200.
+        time
+            Event time in ms since the epoch; 0 when None.
+
+        Raises
+        ------
+        ValueError
+            When one is bad, or a time is missing that is needed; nothing has changed then.
+        """
+        cdef Batch batch = Batch()
+        cdef double s = score_of(score), w = weight_of(weight)
+        cdef uint8_t y = label_of(label)
+        cdef int64_t t = time_of(time)
+        batch.size = 1
+        batch.scores = &s
+        batch.labels = &y
+        batch.weights = &w
+        batch.times = &t if t else NULL
+        self.run(batch, time is not None, None)
+
+    def extend(self, scores, labels, weights=None, times=None):
+        """Push many events, all or none; O(k log n).
+
+        Raises
+        ------
+        ValueError
+            When an element is bad, or the lengths are unequal.
+        """
+        self.run(batch_of(scores, labels, weights, times), times is not None, None)
+
+    def slide(
+        self,
+        scores,
+        labels,
+        weights=None,
+        times=None,
+        *,
+        every,
+        read=("auc", "h"),
+        alpha=2.0,
+        beta=2.0,
+    ):
+        """Push many events, all or none, and read the window each time `seen` is a multiple.
+
+        Parameters
+        ----------
+        scores, labels, weights, times
+            As for `extend`.
+        every
+            Read after every so many events, counted from the window's first one ever.
+        read
+            Names of readings, see `engine.readings.names`.
+        alpha, beta
+            Severity of the H-measure.
+
+        Returns
+        -------
+        readings
+            An array per name, an entry per slide. Counts and times (ms) are int64, and so are the
+            weights of classes while all weights are 1 and nothing decays; the rest is float64.
+
+        Raises
+        ------
+        ValueError
+            When an element, a name or a parameter is bad; nothing has changed then.
+        """
+        cdef int64_t step = at_least("every", every, 1)
+        names = check_names(read)
+        cdef Severity severity = Severity(alpha, beta)
+        cdef Batch batch = batch_of(scores, labels, weights, times)
+        cdef Py_ssize_t rows = (self.seen + batch.size) // step - self.seen // step, i
+        cdef Reader reader = Reader(names, step, severity, rows)
+        self.run(batch, times is not None, reader)
+        for i in range(reader.width if reader.counts else 0):
+            if reader.codes[i] == POSITIVES or reader.codes[i] == NEGATIVES:
+                reader.arrays[i] = reader.arrays[i].astype(np.int64)
+        return Readings(names, reader.arrays)
+
+    cdef int run(self, Batch batch, bint timed, Reader reader) except -1:
+        """Push checked events, of which `timed` tells whether times were given, and read."""
+        raise NotImplementedError
