@@ -57,3 +57,8 @@ def test_the_checker_catches_workers_that_are_broken_on_purpose(
 def test_a_broker_that_takes_no_writes_costs_no_memory_and_no_update() -> None:
     code, said = run("overload", "--seconds", "12", "--partitions", "1")
     assert code == 0, said
+
+
+def test_a_broker_whose_disk_is_full_is_waited_for() -> None:
+    code, said = run("disk", "--seconds", "5")
+    assert code == 0, said

@@ -13,8 +13,10 @@ HERE = Path(__file__).resolve().parent
 # The modules here, the tests' helpers, and the project itself.
 sys.path[:0] = [str(HERE), str(HERE.parent / "support"), str(HERE.parents[1])]
 
+import disk as disk_run  # noqa: E402
 import faults as fault_run  # noqa: E402
 import overload as overload_run  # noqa: E402
+import soak as soak_run  # noqa: E402
 from report import report  # noqa: E402
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -66,6 +68,44 @@ def overload(
     """
     result = overload_run.run(seconds, partitions, seed)
     _end(overload_run.report(result), to, good=result.good)
+
+
+@app.command()
+def disk(
+    *,
+    seconds: Annotated[float, typer.Option(help="Until there is room again.")] = 20,
+    seed: Annotated[int, typer.Option(help="Of the stream.")] = 1,
+    to: Report = None,
+) -> None:
+    """Let the broker's disk take no more under load, make room again, and check everything.
+
+    Exit code 1 when anything was found.
+    """
+    result = disk_run.run(seconds, seed)
+    _end(disk_run.report(result), to, good=result.good)
+
+
+@app.command()
+def soak(
+    *,
+    minutes: Annotated[float, typer.Option(help="How long.")] = 30,
+    rate: Annotated[float, typer.Option(help="Events a second.")] = 100_000,
+    table: Annotated[
+        Path | None, typer.Option("--csv", help="Write a line every 10 s there.")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--plot", help="Draw it there: .svg or .png.")
+    ] = None,
+    to: Report = None,
+) -> None:
+    """Work at a steady rate for long; sample memory, lag and CPU, and follow every update.
+
+    Exit code 1 when an update was missing, repeated or out of order, or the worker ended.
+    """
+    result = soak_run.run(minutes, rate, table)
+    if picture is not None:
+        soak_run.plot(result.samples, picture)
+    _end(soak_run.report(result), to, good=result.good)
 
 
 def _end(text: str, to: Path | None, *, good: bool) -> None:

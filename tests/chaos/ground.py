@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,10 +29,14 @@ from worker.admin import changelog_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from crew import Crew
+
 ROOT = Path(__file__).resolve().parents[2]
 WINDOWS = (Window("last-500", 500, 50), Window("last-64", 64, 20))
 LEVEL = 100
 """A multiple of each slide: a key with so many events has its last one in an update."""
+
+PATIENCE_SECONDS = 240.0
 
 # So small and so eager that the cleaner is at work all the time.
 COMPACTION = {
@@ -76,23 +81,21 @@ class Ground(NamedTuple):
 
 @contextmanager
 def ground(
-    partitions: int, windows: tuple[Window, ...] = WINDOWS, *, compacting: bool = False
+    partitions: int,
+    windows: tuple[Window, ...] = WINDOWS,
+    *,
+    compacting: bool = False,
+    java: bool = False,
 ) -> Iterator[Ground]:
-    """Start a broker and make a job on it; both are gone at the end."""
+    """Start a broker (with `java` one on Java) and make a job on it; both are gone at the end."""
     monitors = "".join(
         f'[[monitor]]\nname = "{w.name}"\nmetrics = ["auc", "h"]\n'
         f'window = {{ kind = "count", size = {w.size}, slide = {w.slide} }}\n'
         for w in windows
     )
-    spec = importlib.util.spec_from_file_location("brokers", ROOT / "tests" / "brokers.py")
-    assert spec is not None
-    assert spec.loader is not None
-    brokers = importlib.util.module_from_spec(spec)
-    sys.modules["brokers"] = brokers
-    spec.loader.exec_module(brokers)
     with (
         tempfile.TemporaryDirectory(prefix="rocstream-chaos-") as folder,
-        brokers.running(own=True) as broker,
+        _broker(java=java) as broker,
     ):
         job = Job(broker.bootstrap_servers, Path(folder), monitors, partitions)
         job.create_topics()
@@ -101,6 +104,35 @@ def ground(
             made.configure("", CLEANER)
             made.configure(made.changelog, COMPACTION)
         yield made
+
+
+@contextmanager
+def _broker(*, java: bool) -> Iterator[Any]:
+    # By its path: with tests/ on sys.path, its folders would hide the packages of the same names.
+    spec = importlib.util.spec_from_file_location("brokers", ROOT / "tests" / "brokers.py")
+    assert spec is not None
+    assert spec.loader is not None
+    brokers = importlib.util.module_from_spec(spec)
+    sys.modules["brokers"] = brokers
+    spec.loader.exec_module(brokers)
+    broker = (
+        brokers.with_properties({}, tuple(brokers.free_ports(2)))
+        if java
+        else brokers.find(own=True)
+    )
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.close()
+
+
+def drain(reader: Reader, count: int, crew: Crew) -> int:
+    """Read until there are so many records, or for as long as patience lasts."""
+    found, deadline = 0, time.monotonic() + PATIENCE_SECONDS
+    while found < count and time.monotonic() < deadline and not crew.sweep():
+        found += len(reader.poll())
+    return found
 
 
 def understand_source(made: Ground) -> Understood:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from checker import Window
 from crew import Crew
-from ground import expected_count, ground, judge, understand_source
+from ground import drain, expected_count, ground, judge, understand_source
 from reading import Reader
 from source import publish
 from stream import records
@@ -34,7 +34,6 @@ GROWTH_BYTES = 16 << 20
 """Between the middle and the end of the stall: full is full, and what grows still has no bound."""
 
 SAMPLE_SECONDS = 0.5
-PATIENCE_SECONDS = 240.0
 
 
 class Memory(NamedTuple):
@@ -86,7 +85,7 @@ def _run(made: Ground, crew: Crew, seconds: float, seed: int) -> Result:
     publish(made.servers, made.job.settings.topics.events, itertools.islice(full, warm))
     worker = crew.start()
     with Reader(made.servers, made.job.settings.topics.updates) as reader:
-        updates = _drain(reader, 1, crew)
+        updates = drain(reader, 1, crew)
         updates += _settle(reader)
         before = worker.resident()
         _refuse(made, refuse=True)
@@ -99,7 +98,7 @@ def _run(made: Ground, crew: Crew, seconds: float, seed: int) -> Result:
         _refuse(made, refuse=False)
         _say(f"writes are taken again; {came} updates came meanwhile")
         understood = understand_source(made)
-        _drain(reader, expected_count(understood, WINDOWS) - updates - came, crew)
+        drain(reader, expected_count(understood, WINDOWS) - updates - came, crew)
     crew.sweep()
     crew.stop()
     _say("checking")
@@ -121,14 +120,6 @@ def _watch(worker: Worker, crew: Crew, seconds: float) -> list[int]:
         time.sleep(SAMPLE_SECONDS)
         samples.append(worker.resident())
     return samples
-
-
-def _drain(reader: Reader, count: int, crew: Crew) -> int:
-    """Read until there are so many updates, or for as long as patience lasts."""
-    found, deadline = 0, time.monotonic() + PATIENCE_SECONDS
-    while found < count and time.monotonic() < deadline and not crew.sweep():
-        found += len(reader.poll())
-    return found
 
 
 def _settle(reader: Reader) -> int:

@@ -132,6 +132,17 @@ class JavaBroker(Broker):
             )
         self._tell_keeper(str(self._process.pid))
 
+    @property
+    def pid(self) -> int:
+        """Id of its process."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def ended(self) -> bool:
+        """Whether its process is over, by itself or not."""
+        return self._process is None or self._process.poll() is not None
+
     def stop(self) -> None:
         self._end(signal.SIGTERM)
 
