@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from streams import CONFIGURATIONS, NOW, Record, outcome, streams
 
 from config import EventSettings
-from worker.events import Parser, reading
+from worker.events import Parser, native, reading
 from worker.events.document import _second_reading
 from worker.events.reasons import RefusedError
 
-_block = pytest.importorskip("worker.events._block", reason="the core is not built")
-_decimal = pytest.importorskip("worker.events._decimal")
-_json = pytest.importorskip("worker.events._json")
+if not native.COMPILED:
+    pytest.skip("the core is not built", allow_module_level=True)
+
+from worker.events import _block, _decimal, _json  # type: ignore[attr-defined]
 
 ODD_NUMBERS = [
     *("0", "-0", "-0.0", "0.0", "1", "01", "1.", ".5", "1E5", "1e+5", "1e-5", "+1", "1e", "1e+"),
