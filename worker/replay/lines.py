@@ -8,7 +8,10 @@ from typing import IO, TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BLOCK_BYTES: Final = 1 << 20
+FIRST_BYTES: Final = 1 << 18
+BLOCK_BYTES: Final = 4 << 20
+"""Read at once: little at first, so that something is seen of it soon, then ever more."""
+
 LINE_BYTES: Final = 64 << 20
 """A file without a line end for so long holds no lines; its bytes are given on as one record."""
 
@@ -40,7 +43,7 @@ class Lines:
 
 
 def runs(file: IO[bytes], lines: Lines) -> Iterator[tuple[int, bytes, int]]:
-    """Yield the lines that are not blank in runs of about a megabyte.
+    """Yield the lines that are not blank in runs of up to some megabytes.
 
     Parameters
     ----------
@@ -77,7 +80,9 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
     """Yield whole lines, without the end of the last one."""
     rest = b""
     first = True
-    while block := file.read(BLOCK_BYTES):
+    size = FIRST_BYTES
+    while block := file.read(size):
+        size = min(2 * size, BLOCK_BYTES)
         rest += block
         end = rest.rfind(b"\n", len(rest) - len(block))
         if end < 0:

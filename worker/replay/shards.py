@@ -188,7 +188,7 @@ def _merged(parts: Sequence[Played]) -> list[Message]:
     offsets = [offset for part in parts for offset in part.offsets]
     # Of one event there is one owner, whose updates are in their order.
     order = np.lexsort((indexes, offsets)).tolist()
-    return [Message(keys[at], values[at]) for at in order]
+    return [Message(keys[at], values[at], ()) for at in order]
 
 
 def _packed(run: Run) -> tuple[Any, ...]:

@@ -63,7 +63,10 @@ class OutputSink:
 
     def write(self, updates: Sequence[Message]) -> None:
         """Take updates in their order."""
-        self._out.write(b"".join(lines_of(updates)))
+        rest = memoryview(lines_of(updates))
+        while rest:
+            # Standard output without a buffer (PYTHONUNBUFFERED) may take a part only.
+            rest = rest[self._out.write(rest) :]
 
     def close(self, *, whole: bool) -> str:  # noqa: ARG002 - a pipe has no name to mark
         """Flush."""
@@ -79,8 +82,7 @@ class LinesSink:
 
     def write(self, updates: Sequence[Message]) -> None:
         """Take updates in their order."""
-        if updates:
-            self._file.stream.write(b"".join(lines_of(updates)))
+        self._file.stream.write(lines_of(updates))
 
     def close(self, *, whole: bool) -> str:
         """Give the file its name."""
@@ -221,11 +223,10 @@ def sink(
     return LinesSink(path)
 
 
-def lines_of(updates: Iterable[Message]) -> Iterable[bytes]:
-    """Yield the bytes of updates, each as a line."""
-    for update in updates:
-        yield update.value or b""
-        yield b"\n"
+def lines_of(updates: Sequence[Message]) -> bytes:
+    """Return updates as lines, byte for byte."""
+    lines = [update.value or b"" for update in updates]
+    return b"\n".join([*lines, b""])
 
 
 def flat(update: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -11,14 +12,14 @@ from rich.table import Table
 from worker.events import REASONS
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterator, Sequence
 
     from config import Settings
     from worker.messages import Message
 
 ROWS: Final = 20
-_MONITOR: Final = b'"monitor":"'
+_SEQ: Final = b',"seq":'
+"""Stands behind monitor and key in an update; within a text a quote has a backslash before it."""
 
 
 class Readings:
@@ -26,18 +27,17 @@ class Readings:
 
     def __init__(self) -> None:
         self.updates = 0
-        self._last: dict[tuple[bytes, bytes], bytes] = {}
-        self._counts: dict[tuple[bytes, bytes], int] = {}
+        # By how an update begins, which says the monitor and the key.
+        self._last: dict[bytes, bytes] = {}
+        self._counts: Counter[bytes] = Counter()
 
     def take(self, updates: Sequence[Message]) -> None:
         """Take updates in their order."""
         self.updates += len(updates)
-        for update in updates:
-            value = update.value or b""
-            start = value.find(_MONITOR) + len(_MONITOR)
-            place = (value[start : value.find(b'"', start)], update.key or b"")
-            self._last[place] = value
-            self._counts[place] = self._counts.get(place, 0) + 1
+        values = [update.value or b"" for update in updates]
+        begins = [value[: value.find(_SEQ)] for value in values]
+        self._counts.update(begins)
+        self._last.update(zip(begins, values, strict=True))
 
     def table(self, settings: Settings) -> Table:
         """Return a table of the last readings, keys in order."""
@@ -50,13 +50,14 @@ class Readings:
             table.add_column(name, overflow="fold")
         for name in ("updates", *metrics, "events", "positives", "last offset"):
             table.add_column(name, justify="right", no_wrap=True)
-        places = sorted(self._last)
-        for place in places[:ROWS]:
-            update = orjson.loads(self._last[place])
+        places = [(orjson.loads(begin + b"}"), begin) for begin in self._last]
+        places.sort(key=lambda place: (place[0]["monitor"], place[0]["key"]))
+        for _, begin in places[:ROWS]:
+            update = orjson.loads(self._last[begin])
             table.add_row(
                 *([update["monitor"]] if several else []),
                 update["key"],
-                f"{self._counts[place]:,}",
+                f"{self._counts[begin]:,}",
                 *(figure(update.get(name)) for name in metrics),
                 f"{update['window']['events']:,}",
                 f"{update['positives']:,}",
