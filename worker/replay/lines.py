@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from typing import IO, TYPE_CHECKING, Final
 
@@ -17,8 +18,8 @@ LINE_BYTES: Final = 64 << 20
 
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = (b"", b"\n", b"\r", b" ", b"\t")
-_SIGNS: Final = (b"\n\n", b"\n\r", b"\n ", b"\n\t")
-"""Without these a stretch of lines has no blank one (but perhaps first or last)."""
+_SIGN: Final = re.compile(rb"\n[\n\r \t]")
+"""Without this a stretch of lines has no blank one (but perhaps first or last)."""
 
 
 class Lines:
@@ -61,7 +62,7 @@ def runs(file: IO[bytes], lines: Lines) -> Iterator[tuple[int, bytes, int]]:
     for text in _blocks(file):
         there = text.count(b"\n") + 1
         kept = there
-        if text[:1] in _BLANK or text[-1:] == b"\n" or any(sign in text for sign in _SIGNS):
+        if text[:1] in _BLANK or text[-1:] == b"\n" or _SIGN.search(text):
             found: list[bytes] = []
             for at, line in enumerate(text.split(b"\n")):
                 if line.strip():
