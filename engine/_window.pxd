@@ -29,7 +29,7 @@ cdef class Reader:
     cdef int widen(self) except -1
 
 cdef class CountWindow:
-    cdef readonly Roc roc
+    cdef Roc built  # None until something is read: a window that only fills needs no ROC
     cdef readonly int64_t seen
     cdef Py_ssize_t limit, held, oldest, capacity
     cdef bint busy
@@ -39,6 +39,7 @@ cdef class CountWindow:
     cdef double *weights  # NULL until a weight other than 1 comes
     cdef int64_t *times  # NULL until a time other than 0 comes
 
+    cdef Roc whole(self)
     cdef int run(self, Batch batch, Reader reader) except -1
     cdef int run_counted(self, Batch batch, Reader reader, Py_ssize_t *done) except -1
     cdef int run_weighted(self, Batch batch, Reader reader, Py_ssize_t *done) except -1

@@ -150,7 +150,6 @@ cdef class CountWindow:
 
     def __cinit__(self, size):
         self.limit = at_least("size", size, 1)
-        self.roc = Roc()
 
     def __dealloc__(self):
         free(self.scores)
@@ -161,6 +160,11 @@ cdef class CountWindow:
     def __len__(self):
         """Return how many events are inside; O(1)."""
         return self.held
+
+    @property
+    def roc(self):
+        """The ROC of what is inside; made when it is first asked for or read, in O(n log n)."""
+        return self.whole()
 
     @property
     def size(self):
@@ -283,10 +287,11 @@ cdef class CountWindow:
             raise RuntimeError("another thread is pushing events into this window")
         self.busy = True
         try:
+            self.whole()
             if self.held:
                 self.read(nothing, -1, reader)
             else:
-                reader.read(self.roc, 0, 0, 0)
+                reader.read(self.built, 0, 0, 0)
         finally:
             self.busy = False
         return Readings(names, reader.arrays)
@@ -345,9 +350,10 @@ cdef class CountWindow:
         cdef Py_ssize_t at
         while self.held > limit:
             at = self.oldest
-            self.roc.remove_event(
-                self.scores[at], self.labels[at], 1 if self.weights == NULL else self.weights[at]
-            )
+            if self.built is not None:
+                self.built.remove_event(
+                    self.scores[at], self.labels[at], 1 if self.weights == NULL else self.weights[at]
+                )
             self.uneven -= self.weights != NULL and self.weights[at] != 1
             self.oldest = 0 if at + 1 == self.capacity else at + 1
             self.held -= 1
@@ -357,15 +363,30 @@ cdef class CountWindow:
 
     # A run of events
 
+    cdef Roc whole(self):
+        """The ROC of what is inside."""
+        cdef Roc roc = self.built
+        if roc is None:
+            roc = Roc()
+            scores, labels, weights, _ = self.columns(self.first, self.seen)
+            roc.extend(scores, labels, weights)
+            self.built = roc
+        return roc
+
     cdef int run(self, Batch batch, Reader reader) except -1:
         """Push checked events and read at the slides, all or nothing."""
         cdef Py_ssize_t done = 0
         if self.busy:
             raise RuntimeError("another thread is pushing events into this window")
         self.make_room(batch)
+        if self.built is None:
+            if reader is None:
+                self.record(batch)
+                return 0
+            self.whole()
         if self.held == 0 and reader is None and batch.weights == NULL:
             done = max(batch.size - self.limit, 0)
-            self.roc.fill(batch.scores + done, batch.labels + done, batch.size - done)
+            self.built.fill(batch.scores + done, batch.labels + done, batch.size - done)
             self.record(batch)
             return 0
         # Some readings are Python and may let another thread in half-way.
@@ -387,7 +408,7 @@ cdef class CountWindow:
 
     cdef int run_counted(self, Batch batch, Reader reader, Py_ssize_t *done) except -1:
         """Change the ROC by a batch while every weight is 1."""
-        cdef Roc roc = self.roc
+        cdef Roc roc = self.built
         cdef Py_ssize_t i, at, leaving = self.held - self.limit
         cdef double *scores
         cdef uint8_t *labels
@@ -447,8 +468,8 @@ cdef class CountWindow:
         elif self.weights != NULL:
             weight = self.weights[at]
         if enters:
-            return self.roc.add_event(scores[at], labels[at], weight)
-        return self.roc.remove_event(scores[at], labels[at], weight)
+            return self.built.add_event(scores[at], labels[at], weight)
+        return self.built.remove_event(scores[at], labels[at], weight)
 
     cdef Py_ssize_t place(
         self, Batch batch, Py_ssize_t number, double **scores, uint8_t **labels
@@ -468,7 +489,7 @@ cdef class CountWindow:
         """Read the window as it is after event i of the batch."""
         cdef int64_t events = min(self.held + i + 1, self.limit)
         return reader.read(
-            self.roc,
+            self.built,
             events,
             self.time(batch, self.held + i + 1 - events),
             self.time(batch, self.held + i),
@@ -491,7 +512,7 @@ cdef class CountWindow:
         cdef Py_ssize_t need = min(self.held + batch.size, self.limit)
         cdef Py_ssize_t i
         if need > self.capacity:
-            self.move(min(max(need, 2 * self.capacity, 16), self.limit))
+            self.move(min(max(need, 2 * self.capacity, 4), self.limit))
         if batch.weights != NULL and self.weights == NULL:
             self.weights = <double *> allocated(self.capacity * sizeof(double))
             for i in range(self.capacity):
@@ -583,23 +604,26 @@ cdef class CountWindow:
     def _check(self):
         """Assert the invariants; O(n log n)."""
         cdef Py_ssize_t uneven = 0
-        self.roc._check()
+        if self.built is not None:
+            self.built._check()
         assert 0 <= self.held <= self.capacity <= self.limit or self.held == 0
         assert self.first >= 0
         columns = self.columns(self.first, self.seen)
         if columns.weights is not None:
             uneven = (columns.weights != 1).sum()
         assert uneven == self.uneven
+        if self.built is None:
+            return
         fresh = Roc()
         fresh.extend(columns.scores, columns.labels, columns.weights)
-        assert len(fresh) == len(self.roc) == self.held
-        for ours, theirs in zip((<Roc> self.roc).arrays(), (<Roc> fresh).arrays()):
+        assert len(fresh) == len(self.built) == self.held
+        for ours, theirs in zip(self.built.arrays(), (<Roc> fresh).arrays()):
             assert np.array_equal(ours, theirs)
 
     def _bytes(self):
         """Memory held for events: the ring and the ROC, without the objects themselves."""
         width = 9 + 8 * (self.weights != NULL) + 8 * (self.times != NULL)
-        return self.capacity * width + self.roc._bytes()
+        return self.capacity * width + (0 if self.built is None else self.built._bytes())
 
 
 cdef void *allocated(size_t size) except NULL:
