@@ -10,6 +10,7 @@ sending and committing are not in them: the benchmark beside this one has them,
 from __future__ import annotations
 
 import gc
+import json
 import statistics
 import sys
 import time
@@ -61,7 +62,7 @@ def main(
 ) -> None:
     """Print the CPU time of each stage per event."""
     workload = Workload(events, keys, size, slide)
-    settings = _settings(workload)
+    settings = settings_of(size, slide)
     fetch.install()
     responses = _responses(workload)
     stages = Stages(settings, responses, transaction)
@@ -226,18 +227,17 @@ def _seconds(work: Callable[[], float | None]) -> float:
     return time.process_time() - begun if told is None else told
 
 
-def _settings(workload: Workload) -> Settings:
-    monitor = (
-        f'[{{"name": "bench", "metrics": ["auc", "h"], "window": {{"kind": "count", '
-        f'"size": {workload.size}, "slide": {workload.slide}}}}}]'
-    )
+def settings_of(size: int, slide: int, **bounds: str | int) -> Settings:
+    """Return the settings of a job with one monitor; `bounds` are further settings of that."""
+    window = {"kind": "count", "size": size, "slide": slide}
+    monitor = {"name": "bench", "metrics": ["auc", "h"], "window": window, **bounds}
     environ = {
         "ROCSTREAM__KAFKA__BOOTSTRAP_SERVERS": "127.0.0.1:9092",
         "ROCSTREAM__KAFKA__GROUP": "bench",
         "ROCSTREAM__TOPICS__EVENTS": TOPIC,
         "ROCSTREAM__TOPICS__UPDATES": "updates",
         "ROCSTREAM__TOPICS__REJECTED": "rejected",
-        "ROCSTREAM__MONITOR": monitor,
+        "ROCSTREAM__MONITOR": json.dumps([monitor]),
     }
     return load(None, environ)
 
