@@ -357,9 +357,12 @@ cdef class CountWindow:
             self.uneven -= self.weights != NULL and self.weights[at] != 1
             self.oldest = 0 if at + 1 == self.capacity else at + 1
             self.held -= 1
-        if self.capacity > limit:
-            self.move(limit)
         self.limit = limit
+        if self.capacity > limit:
+            try:
+                self.move(limit)
+            except MemoryError:
+                pass  # the larger ring holds them as well
 
     # A run of events
 
@@ -606,7 +609,7 @@ cdef class CountWindow:
         cdef Py_ssize_t uneven = 0
         if self.built is not None:
             self.built._check()
-        assert 0 <= self.held <= self.capacity <= self.limit or self.held == 0
+        assert 0 <= self.held <= min(self.capacity, self.limit)
         assert self.first >= 0
         columns = self.columns(self.first, self.seen)
         if columns.weights is not None:
