@@ -357,13 +357,16 @@ cdef class Tree:
         At either end of all scores everything stays on one side, so that scores which arrive in
         order fill their leaves.
         """
-        cdef uint32_t fresh, cut, i
+        cdef uint32_t fresh, cut, i, full = 0
         cdef uint64_t left
         cdef double first
+        # Inner nodes split with it as far up as they are full, and over a full root comes another.
+        while full < self.height and self.inners[path[full].node].size == FAN:
+            full += 1
         if (
             not self.reserve_leaves(1)
-            or not self.reserve_sides(1)
-            or not self.reserve_inners(self.height + 1)
+            or not (self.heads[leaf].side == NONE or self.reserve_sides(1))
+            or not self.reserve_inners(full + (full == self.height))
         ):
             return NO_MEMORY
         cdef double *keys = self.leaves[leaf].keys
