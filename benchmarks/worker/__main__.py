@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
 import venv
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from benchmarks.worker import contestants, table
+from benchmarks.worker import contestants, rounds, table
 from benchmarks.worker.contestants import Contestant, Job
 from benchmarks.worker.kafka import Broker, running
-from benchmarks.worker.measure import Reading, run
 from benchmarks.worker.workload import Workload
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +62,7 @@ def main(  # noqa: PLR0913 - one parameter per option of the command
     plan = [(one, min(events, limits[one.name.split("-")[0]])) for one in chosen]
     with running(bootstrap_servers) as address, tempfile.TemporaryDirectory() as folder:
         job = Job(address, "", "", "", partitions, workload, Path(folder))
-        readings = _measure(Broker(address), job, plan, runs)
+        readings = rounds.measure(Broker(address), job, plan, runs)
     table.show(sys.stdout, workload, partitions, [one for one, _ in plan], readings)
 
 
@@ -81,55 +78,16 @@ def _peers(everyone: dict[str, Contestant], wanted: str) -> list[Contestant]:
     return [peers[name] for name in names]
 
 
-def _measure(
-    broker: Broker, job: Job, plan: list[tuple[Contestant, int]], runs: int
-) -> dict[str, list[Reading]]:
-    prefix = f"bench-{os.getpid()}-"
-    readings: dict[str, list[Reading]] = {}
-    try:
-        jobs = {count: _filled(broker, job, prefix, count) for count in {n for _, n in plan}}
-        for number in range(runs):
-            for one, count in plan:
-                name = f"{prefix}{one.name}-{number}"
-                reading = _run(broker, one, replace(jobs[count], name=name))
-                readings.setdefault(one.name, []).append(reading)
-                _say(f"{one.name}: {reading.steady:,.0f} events/s steady, {reading.wall:.1f} s")
-    finally:
-        broker.delete(broker.topics(prefix))
-    return readings
-
-
-def _filled(broker: Broker, job: Job, prefix: str, count: int) -> Job:
-    workload = job.workload.first(count)
-    events = f"{prefix}events-{count}"
-    broker.create(events, job.partitions)
-    seconds = broker.fill(events, workload)
-    _say(f"produced {count:,} events in {seconds:.1f} s")
-    return replace(job, workload=workload, events=events)
-
-
-def _run(broker: Broker, one: Contestant, job: Job) -> Reading:
-    folder = job.folder / job.name
-    folder.mkdir()
-    job = replace(job, folder=folder, updates=f"{job.name}-updates")
-    broker.create(job.updates, job.partitions, message_timestamp_type="LogAppendTime")
-    return run(one, job)
-
-
 def _install_quix() -> None:
     if (QUIX / "done").exists():
         return
-    _say(f"installing Quix Streams and river into {QUIX.relative_to(ROOT)}")
+    rounds.say(f"installing Quix Streams and river into {QUIX.relative_to(ROOT)}")
     venv.create(QUIX, with_pip=True, clear=True)
     requirements = Path(__file__).with_name("quix.txt")
     subprocess.run(
         [QUIX / "bin" / "python", "-m", "pip", "install", "--quiet", "-r", requirements], check=True
     )
     (QUIX / "done").touch()
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

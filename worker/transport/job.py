@@ -382,7 +382,8 @@ class Job:
                 topic_id=self.layout.events_id,
                 rejection_bytes=self.layout.rejection_bytes,
             )
-            had_state = pipeline.restore(restored.records[partition])
+            # What was read of a task goes once its windows are built: it takes as much as they do.
+            had_state = pipeline.restore(restored.records.pop(partition))
             if had_state and (found := committed.get(partition)) is not None:
                 refuse_moved_by_hand(self.settings.kafka.group, partition, pipeline.cursor, found)
             kept = had_state and self._reaches_back(pipeline.cursor, restored.inputs[partition])
