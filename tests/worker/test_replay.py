@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -404,6 +406,23 @@ def test_a_notebook_gets_updates_as_dicts_and_as_a_table(
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(SettingsError, match="pip install polars"):
         updates.frame("polars")
+
+
+def test_a_table_of_pandas_has_the_columns_of_parquet(
+    settings_of: Callable[..., config.Settings], tmp_path: Path
+) -> None:
+    path = jsonl(tmp_path / "x.jsonl", events())
+    updates = worker.replay.run(settings_of(MONITORS), path)
+    frame = updates.frame()
+    assert isinstance(frame, pd.DataFrame)
+    expected = list(updates)
+    assert len(frame) == len(expected)
+    assert frame["key"].tolist() == [one["key"] for one in expected]
+    assert frame["source_offset"].tolist() == [one["source"]["offset"] for one in expected]
+    assert frame["window_full"].dtype == bool
+    short = frame[frame["monitor"] == "short"]
+    h = [one["h"] for one in expected if one["monitor"] == "short"]
+    assert [None if isnan(value) else value for value in short["h"]] == h
 
 
 def test_several_processes_give_the_bytes_of_one(job: Callable[..., Path], tmp_path: Path) -> None:
