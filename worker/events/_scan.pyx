@@ -237,10 +237,11 @@ cdef class Scanner:
     cdef Outcome scan(self, const Entry *entry) noexcept nogil:
         """Read one record."""
         cdef const uint8_t *at = entry.value
-        cdef const uint8_t *end = at + entry.value_size
+        cdef const uint8_t *end
         cdef int role, all_roles = 0
         if not 0 < entry.value_size <= VALUE_BYTES:
             return ODD
+        end = at + entry.value_size  # a record without a value has no address to count from
         for role in range(ROLES):
             self.forms[role] = ABSENT
             if self.lengths[role]:
