@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from config.errors import RocstreamError
+from config.errors import RocstreamError, SettingsError
 from config.kafka import librdkafka
 from worker.access import refusal
 
@@ -327,6 +327,27 @@ class Cluster:
             # Brokers other than Apache's may not know the call; not being told is no fault.
             return None
         return None if not allowed else frozenset(operation.name for operation in allowed)
+
+    def hidden(self, name: str) -> bool:
+        """Tell whether a topic may not even be seen, so that nobody knows if it exists."""
+        asked = self.client.describe_topics(TopicCollection([name]), request_timeout=CALL_SECONDS)
+        try:
+            asked[name].result()
+        except KafkaException as error:
+            return bool(error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED)
+        return False
+
+    def absent(self, plan: Plan) -> RocstreamError:
+        """Return what is to be said of a topic that is not among those we see."""
+        if self.hidden(plan.name):
+            return RocstreamError(
+                f"the user may not see the topic {plan.name} ({plan.setting}): grant "
+                f"{' and '.join(plan.operations)} on it"
+            )
+        return SettingsError(
+            f"the topic {plan.name} ({plan.setting}) does not exist: make it with `rocstream "
+            "topics create -c FILE`, or correct the name"
+        )
 
     def _settings(self, names: list[str]) -> dict[str, dict[str, str]]:
         if not names:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import orjson
 import pytest
+from commands import rocstream
 from computed import assert_exactly, expected_updates, reference_h, tied_events
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 if TYPE_CHECKING:
@@ -85,3 +86,41 @@ def test_a_static_member_that_comes_back_in_time_disturbs_nobody(
             job.produce(events[4_000:])
             assert_exactly(job.updates(len(expected)), expected)
         assert stays.text().count("tasks parked") == rebalances
+
+
+def test_check_tells_what_a_worker_would_refuse(new_job: Callable[..., Job]) -> None:
+    job = new_job(partitions=1)
+    good = orjson.dumps({"score": 0.5, "label": 1})
+    job.produce([(b"k", good)] * 200)
+    with job.worker() as worker:
+        job.updates(4)
+        worker.signal(signal.SIGTERM)
+        assert worker.exit_code() == 0
+    fine = rocstream("check", "-c", job.path)
+    assert fine.code == 0, fine.out
+    assert "the state fits the log (partitions that have one: 1, that have none yet: 0)" in fine.out
+    assert not fine.err
+
+    text = job.path.read_text()
+    job.path.write_text(f'{text}\n[event]\nscore = "other"\n')
+    changed = rocstream("check", "-c", job.path)
+    assert changed.code == 3
+    assert "the [event] settings differ" in changed.out
+    job.path.write_text(text)
+
+    job.set_group_offset(0, 17)
+    moved = rocstream("check", "-c", job.path)
+    assert moved.code == 3
+    assert "was set to 17 by hand, while the state ends at 200" in moved.out
+    job.set_group_offset(0, 200)
+
+    job.produce([(b"k", good)] * 200)
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    cut = TopicPartition(job.settings.topics.events, 0, 300)
+    admin.delete_records([cut])[cut].result(20)
+    checked = rocstream("check", "-c", job.path)
+    assert checked.code == 3
+    sentence = next(line for line in checked.out.splitlines() if "no longer reaches back" in line)
+    with job.worker() as worker:
+        assert worker.exit_code() == 3
+        assert sentence.removeprefix("✗ ") in worker.text()

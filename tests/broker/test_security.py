@@ -11,6 +11,14 @@ import pytest
 import secured as support
 from commands import rocstream
 from computed import assert_exactly, expected_updates, reference_h, tied_events
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
 from jobs import Job
 
 if TYPE_CHECKING:
@@ -286,3 +294,103 @@ def test_a_traceback_shows_no_password(
     done = rocstream("--debug", "topics", "create", "-c", job.path)
     assert "Traceback" in done.err
     assert secured.password not in done.out + done.err
+
+
+def grants(job: Job) -> dict[str, AclBinding]:
+    """Return the least that a worker and `check` need, as docs/operations.md lists it."""
+    topics, group = job.settings.topics, job.settings.kafka.group
+    topic, literal = ResourceType.TOPIC, ResourcePatternType.LITERAL
+    listed = (
+        ("READ events", topic, topics.events, literal, AclOperation.READ),
+        ("WRITE updates", topic, topics.updates, literal, AclOperation.WRITE),
+        ("WRITE rejected", topic, topics.rejected, literal, AclOperation.WRITE),
+        ("READ changelog", topic, f"{group}-windows-changelog", literal, AclOperation.READ),
+        ("WRITE changelog", topic, f"{group}-windows-changelog", literal, AclOperation.WRITE),
+        ("READ group", ResourceType.GROUP, group, literal, AclOperation.READ),
+        (
+            "WRITE ids",
+            ResourceType.TRANSACTIONAL_ID,
+            f"{group}-",
+            ResourcePatternType.PREFIXED,
+            AclOperation.WRITE,
+        ),
+    )
+    return {
+        name: AclBinding(
+            kind, of, pattern, f"User:{support.GUEST}", "*", operation, AclPermissionType.ALLOW
+        )
+        for name, kind, of, pattern, operation in listed
+    }
+
+
+@pytest.fixture
+def guest_job(
+    secured: support.Secured, new_sasl_job: Callable[..., Job]
+) -> Iterator[tuple[Job, Callable[[AclBinding], None], Callable[[AclBinding], None]]]:
+    """A job with its topics, of a user who may nothing; and what grants and what revokes."""
+    job = new_sasl_job(username=support.GUEST, password=secured.password)
+    job.create_topics()
+    admin = secured.admin()
+
+    def grant(right: AclBinding) -> None:
+        for future in admin.create_acls([right]).values():
+            future.result(20)
+
+    def revoke(right: AclBinding) -> None:
+        what = AclBindingFilter(
+            right.restype,
+            right.name,
+            right.resource_pattern_type,
+            right.principal,
+            right.host,
+            right.operation,
+            right.permission_type,
+        )
+        for future in admin.delete_acls([what]).values():
+            future.result(20)
+
+    yield job, grant, revoke
+    for right in grants(job).values():
+        revoke(right)
+
+
+def test_check_names_each_permission_that_lacks_until_a_worker_works(
+    guest_job: tuple[Job, Callable[[AclBinding], None], Callable[[AclBinding], None]],
+) -> None:
+    job, grant, _ = guest_job
+    topics, group = job.settings.topics, job.settings.kafka.group
+    rights = grants(job)
+
+    def check() -> tuple[int, str]:
+        done = rocstream("check", "-c", job.path)
+        return done.code, done.out
+
+    code, out = check()
+    assert code == 1
+    for name in (topics.events, topics.updates, topics.rejected, f"{group}-windows-changelog"):
+        assert f"the user may not see the topic {name}" in out
+    grant(rights["READ events"])
+    grant(rights["WRITE updates"])
+    grant(rights["WRITE rejected"])
+    grant(rights["READ changelog"])
+    code, out = check()
+    assert code == 1
+    assert f"the user may not write the topic {group}-windows-changelog" in out
+    assert out.count("may not see") == 0
+    assert f"the user may not read the group {group}: grant READ on it" in out
+    assert f"transactional id {group}-0 and 1 more: grant WRITE" in out
+    for name in ("WRITE changelog", "READ group", "WRITE ids"):
+        grant(rights[name])
+    code, out = check()
+    assert code == 0, out
+    assert "grant DESCRIBE_CONFIGS" in out
+    events = tied_events(1_000, keys=2)
+    expected = expected_updates(events, reference_h)
+    job.produce(events)
+    with job.worker() as worker:
+        assert_exactly(job.updates(len(expected)), expected)
+        worker.signal(signal.SIGTERM)
+        assert worker.exit_code() == 0, worker.text()[-3000:]
+    code, out = check()
+    assert code == 0, out
+    assert "the state fits the log" in out

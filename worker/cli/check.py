@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Event
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import typer
@@ -43,6 +44,7 @@ def check(config: options.ConfigFile = None) -> None:
     Example: `rocstream check -c rocstream.toml && rocstream worker -c rocstream.toml`
     """
     settings = options.settings(config)
+    options.quieten(settings)
     console = options.stdout()
     code = 0
     for finding in findings(settings):
@@ -66,11 +68,13 @@ def findings(settings: Settings) -> Iterator[Finding]:
     plans = admin.plans(settings, cluster.partitions().get(settings.topics.events))
     topics = cluster.topics(plan.name for plan in plans)
     for plan in plans:
-        yield from _topic(plan, topics.get(plan.name))
+        yield from _topic(plan, topics.get(plan.name), cluster)
         if plan.name in topics:
             yield from _permissions(plan, cluster)
     if settings.topics.events in topics:
         yield from _events(settings, topics)
+    if len(topics) == len(plans) and not list(admin.faults(plans[-1], topics[plans[-1].name])):
+        yield from _state(settings, topics[settings.topics.events].partitions)
 
 
 def _bad(problem: RocstreamError | str) -> Finding:
@@ -79,12 +83,9 @@ def _bad(problem: RocstreamError | str) -> Finding:
     return Finding(BAD, str(problem), code)
 
 
-def _topic(plan: Plan, topic: Topic | None) -> Iterator[Finding]:
+def _topic(plan: Plan, topic: Topic | None, cluster: Cluster) -> Iterator[Finding]:
     if topic is None:
-        yield _bad(
-            f"the topic {plan.name} ({plan.setting}) does not exist: make it with `rocstream "
-            "topics create`, or correct the name",
-        )
+        yield _bad(str(cluster.absent(plan)))
         return
     wrong = [_bad(sentence) for sentence in admin.faults(plan, topic)]
     yield from wrong
@@ -108,11 +109,52 @@ def _permissions(plan: Plan, cluster: Cluster) -> Iterator[Finding]:
                 f"the user may not {operation.lower()} the topic {plan.name} ({plan.setting}): "
                 f"grant {operation} on it",
             )
+    if "DESCRIBE_CONFIGS" not in allowed and "ALL" not in allowed:
+        yield Finding(
+            NOTE,
+            f"the settings of the topic {plan.name} ({plan.setting}) may not be looked at, so they "
+            "are taken for right: grant DESCRIBE_CONFIGS on it",
+        )
+
+
+def _state(settings: Settings, partitions: int) -> Iterator[Finding]:
+    # These take a second to load, which is lost where nothing answers.
+    from worker.cli.state import state  # noqa: PLC0415
+    from worker.rights import rights  # noqa: PLC0415
+    from worker.transport.layout import survey  # noqa: PLC0415
+
+    try:
+        told = rights(settings, range(partitions))
+        yield from map(_bad, told.refused)
+        if not told.refused:
+            yield Finding(GOOD, f"the user may work in the group {settings.kafka.group}")
+        layout = survey(settings, Event())
+        found = None if layout is None else state(settings, layout, told.offsets)
+    except RocstreamError as error:
+        yield _bad(error)
+        return
+    if found is None:
+        return
+    yield from map(_bad, found.refusals.values())
+    if found.unread:
+        yield Finding(
+            NOTE, f"the state of {found.unread} partitions was not read, for want of time"
+        )
+    if not found.refusals:
+        yield Finding(
+            GOOD,
+            "the state fits the log (partitions that have one: "
+            f"{found.kept}, that have none yet: {found.empty})",
+        )
 
 
 def _events(settings: Settings, topics: Mapping[str, Topic]) -> Iterator[Finding]:
     topic = topics[settings.topics.events]
-    seen = sample(settings, topic.partitions)
+    try:
+        seen = sample(settings, topic.partitions)
+    except RocstreamError as error:
+        yield _bad(error)
+        return
     if not seen.records:
         yield Finding(NOTE, f"the topic {topic.name} holds no events yet: nothing to sample")
         return

@@ -39,6 +39,15 @@ def settings(path: Path | None) -> Settings:
     return loaded
 
 
+def quieten(settings: Settings) -> None:
+    """Leave out what only a worker's log needs, such as how fast each state was read."""
+    if settings.log.level == "info":
+        log.configure(
+            settings.log.model_copy(update={"level": "warning"}),
+            secrets=[settings.kafka.security.password],
+        )
+
+
 def name(path: Path | None) -> str:
     """Return the settings file as it is to stand in a command that a person may copy."""
     return "" if path is None else f" -c {path}"

@@ -11,7 +11,6 @@ import typer
 from rich import box
 from rich.table import Table
 
-from config import log
 from config.errors import RocstreamError, SettingsError
 from worker import admin
 from worker.cli import options
@@ -71,7 +70,7 @@ def reset(
     from worker.transport.layout import survey  # noqa: PLC0415
 
     settings = options.settings(config)
-    _quieten(settings)
+    options.quieten(settings)
     target = _target(earliest=to_earliest, latest=to_latest, moment=to_datetime, offset=to_offset)
     if not (yes or dry_run or sys.stdin.isatty()):
         raise SettingsError(
@@ -196,12 +195,3 @@ def _say_if_running(job: Reset) -> None:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def _quieten(settings: Settings) -> None:
-    """Leave out what only a worker's log needs, such as how fast each state was read."""
-    if settings.log.level == "info":
-        log.configure(
-            settings.log.model_copy(update={"level": "warning"}),
-            secrets=[settings.kafka.security.password],
-        )

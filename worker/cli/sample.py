@@ -86,8 +86,9 @@ def _read(settings: Settings, partitions: int) -> dict[int, list[Record]]:
         {
             "log_level": 0,
             **librdkafka(settings, "consumer"),
-            # Without subscription or commits the group is never formed.
-            "group.id": f"{settings.kafka.group}-check",
+            # Without subscription or commits it joins nothing; under any other name the user would
+            # need one more permission.
+            "group.id": settings.kafka.group,
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "enable.partition.eof": True,

@@ -100,6 +100,14 @@ class Reader:
             consumer.close()
         return Restored(read.records, extents)
 
+    def extents(self, topic: str, partitions: Iterable[int], cancelled: Event) -> dict[int, Extent]:
+        """Return what each partition of a topic holds now; raises as `read`."""
+        consumer = Consumer(self._settings)
+        try:
+            return {p: self._extent(consumer, topic, p, cancelled) for p in partitions}
+        finally:
+            consumer.close()
+
     def _extent(self, consumer: Consumer, topic: str, partition: int, cancelled: Event) -> Extent:
         deadline = time.monotonic() + STALL_SECONDS
         while True:

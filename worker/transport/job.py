@@ -22,6 +22,7 @@ from config.errors import DecisionError, RocstreamError
 from config.kafka import librdkafka
 from worker.admin import Cluster
 from worker.pipeline import Pipeline
+from worker.transport import footing
 from worker.transport.changelog import Extent, Reader, Restored
 from worker.transport.layout import topic_id
 from worker.transport.machine import make_room
@@ -218,23 +219,14 @@ class Job:
                 self.fail(error)
 
     async def _check_identity(self) -> None:
+        topic, was = self.settings.topics.events, self.layout.events_id
         found = await self._call(self._events_id)
-        if found and self.layout.events_id not in {"", found}:
-            raise DecisionError(
-                f"{self._made_again(self.layout.events_id, found)} while the worker ran; start "
-                "with --accept-gap to go on with empty windows from the first offset there is, or "
-                "move the job with `rocstream reset`"
-            )
+        if found and was not in {"", found}:
+            raise footing.refused(f"{footing.made_again(topic, was, found)} while we ran", topic)
 
     def _events_id(self) -> str:
         self._cluster = self._cluster or Cluster(self.settings)
         return topic_id(self._cluster, self.settings.topics.events)
-
-    def _made_again(self, was: str, found: str) -> str:
-        return (
-            f"the topic {self.settings.topics.events} is not the one that the state was made from: "
-            f"its id was {was} and is {found}, so it was deleted and made again"
-        )
 
     async def park(self) -> None:
         """Let each task commit what it has, then set it aside: it may well come back.
@@ -427,34 +419,13 @@ class Job:
             When it does not, and gaps are not accepted.
         """
         topic = self.settings.topics.events
-        found = self.layout.events_id
-        if cursor.topic != topic:
-            raise DecisionError(
-                f"the state was made from the topic {cursor.topic}, and topics.events is now "
-                f"{topic}: put the name back, take a new kafka.group, or run `rocstream reset`"
-            )
-        if cursor.topic_id and found and cursor.topic_id != found:
-            problem = self._made_again(cursor.topic_id, found)
-        elif cursor.offset < extent.start:
-            problem = (
-                f"the log no longer reaches back to where the state ends: next offset is "
-                f"{cursor.offset}, the first there is {extent.start}, so "
-                f"{extent.start - cursor.offset} offsets were deleted unread"
-            )
-        elif cursor.offset > extent.end:
-            problem = (
-                f"the log ends before the state does: next offset is {cursor.offset}, the log's "
-                f"end {extent.end}, so records were lost or the topic was made again"
-            )
-        else:
+        problem = footing.gap(cursor, topic, self.layout.events_id, extent)
+        if problem is None:
             return True
         if self._accept_gap:
             log.warning("gap accepted, windows restart empty", problem=problem)
             return False
-        raise DecisionError(
-            f"{problem} (topic {topic}); start with --accept-gap to go on with empty windows from "
-            "the first offset there is, or move the job with `rocstream reset`"
-        )
+        raise footing.refused(problem, topic)
 
     async def _drop(self, producers: list[TaskProducer]) -> None:
         for producer in producers:

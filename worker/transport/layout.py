@@ -65,6 +65,8 @@ def survey(settings: Settings, stop: Event) -> Layout | None:
         broker does not let us in.
     CertificateError
         When the broker's certificate is not valid now.
+    RocstreamError
+        When we may not see a topic.
     """
     cluster = Cluster(settings)
     if not _wait(cluster, stop):
@@ -73,10 +75,7 @@ def survey(settings: Settings, stop: Event) -> Layout | None:
     needed = plans(settings)
     for plan in needed:
         if plan.name not in counts:
-            raise SettingsError(
-                f"the topic {plan.name} ({plan.setting}) does not exist: make it with `rocstream "
-                "topics create -c FILE`, or correct the name"
-            )
+            raise cluster.absent(plan)
     events, changelog = needed[0].name, needed[-1].name
     if counts[events] != counts[changelog]:
         raise SettingsError(

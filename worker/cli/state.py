@@ -1,0 +1,102 @@
+"""What a worker would find of the job's state if it started now, for `check`."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from config.errors import RocstreamError
+from config.kafka import librdkafka
+from worker.pipeline import Pipeline
+from worker.transport import footing
+from worker.transport.changelog import Reader, RestoreError
+from worker.transport.offsets import refuse_moved_by_hand
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from config import Settings
+    from worker.transport.layout import Layout
+    from worker.transport.offsets import GroupOffset
+
+SECONDS: Final = 20.0
+"""For reading the state of all partitions; what is not read by then is not looked at."""
+
+
+class State(NamedTuple):
+    """What was found.
+
+    Attributes
+    ----------
+    kept, empty
+        How many partitions have a state, and how many have none yet.
+    unread
+        Partitions that there was no time for.
+    refusals
+        What a worker would refuse to start for, by partition.
+    """
+
+    kept: int
+    empty: int
+    unread: int
+    refusals: dict[int, RocstreamError]
+
+
+def state(settings: Settings, layout: Layout, offsets: Mapping[int, GroupOffset]) -> State:
+    """Read the state of each partition as a worker would at its start; change nothing.
+
+    Parameters
+    ----------
+    settings, layout
+        The job's settings, and what it finds at the broker.
+    offsets
+        What is committed to its group.
+    """
+    given_up = threading.Event()
+    timer = threading.Timer(SECONDS, given_up.set)
+    timer.daemon = True
+    timer.start()
+    reader = Reader(librdkafka(settings, "consumer"), settings.kafka.group)
+    kept, empty = 0, 0
+    refusals: dict[int, RocstreamError] = {}
+    try:
+        for partition in range(layout.partitions):
+            try:
+                there = _look(settings, layout, partition, reader, offsets, given_up)
+            except RestoreError:
+                if not given_up.is_set():
+                    raise
+                break
+            except RocstreamError as error:
+                refusals[partition] = error
+            else:
+                kept += there
+                empty += not there
+    finally:
+        timer.cancel()
+    looked_at = kept + empty + len(refusals)
+    return State(kept, empty, layout.partitions - looked_at, refusals)
+
+
+def _look(
+    settings: Settings,
+    layout: Layout,
+    partition: int,
+    reader: Reader,
+    offsets: Mapping[int, GroupOffset],
+    given_up: threading.Event,
+) -> bool:
+    """Tell whether a partition has a state; raise what a worker would refuse it for."""
+    topic = settings.topics.events
+    read = reader.read(layout.changelog, topic, [partition], given_up)
+    pipeline = Pipeline(settings, topic, partition, topic_id=layout.events_id)
+    if not pipeline.restore(read.records[partition]):
+        return False
+    cursor = pipeline.cursor
+    # Asked for once more: a worker that runs has moved on meanwhile, and so has the log.
+    extent = reader.extents(topic, [partition], given_up)[partition]
+    if (gap := footing.gap(cursor, topic, layout.events_id, extent)) is not None:
+        raise footing.refused(gap, topic)
+    if (found := offsets.get(partition)) is not None:
+        refuse_moved_by_hand(settings.kafka.group, partition, cursor, found)
+    return True

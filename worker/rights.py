@@ -1,0 +1,137 @@
+"""What the job's user may do with its group and its transactional ids, and where the group stands.
+
+confluent-kafka has no calls for it, so these are made with the client that the worker's consumer
+uses. Each is one that changes nothing: the broker looks at permissions first, and then refuses a
+member, or a producer, that nobody ever was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from aiokafka import errors
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.protocol.commit import OffsetFetchRequest
+from aiokafka.protocol.group import HeartbeatRequest
+from aiokafka.protocol.transaction import AddOffsetsToTxnRequest
+from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
+
+from config.errors import RocstreamError
+from worker.credentials import faust_credentials
+from worker.transport.offsets import OFFSET_MARK, GroupOffset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from config import Settings
+
+SECONDS: Final = 10.0
+_CALL_MS: Final = 5_000
+_NOBODY: Final = 0
+"""A producer id that is never under a transactional id with epoch -1."""
+
+_NO_GROUP: Final = errors.GroupAuthorizationFailedError
+_NO_ID: Final = errors.TransactionalIdAuthorizationFailed
+
+
+class Rights(NamedTuple):
+    """What a broker says.
+
+    Attributes
+    ----------
+    refused
+        A sentence for each thing that the user may not do, with what to grant.
+    offsets
+        What is committed to the group, by partition of the events topic.
+    """
+
+    refused: list[str]
+    offsets: dict[int, GroupOffset]
+
+
+def rights(settings: Settings, partitions: Iterable[int]) -> Rights:
+    """Ask a broker what the job's user may do; blocks for `SECONDS` at the most.
+
+    Parameters
+    ----------
+    settings
+        The job's settings.
+    partitions
+        Of the events topic: each has a transactional id.
+
+    Raises
+    ------
+    RocstreamError
+        When the broker does not tell.
+    """
+    try:
+        return asyncio.run(asyncio.wait_for(_rights(settings, list(partitions)), SECONDS))
+    except (TimeoutError, errors.KafkaError) as error:
+        raise RocstreamError(
+            f"what the user may do in the group {settings.kafka.group} could not be asked, with "
+            f"the client that a worker reads with: {error or 'no answer'}"
+        ) from error
+
+
+async def _rights(settings: Settings, partitions: list[int]) -> Rights:
+    # What goes wrong here is told in a sentence.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    kafka = settings.kafka
+    group = kafka.group
+    client = AIOKafkaClient(
+        bootstrap_servers=list(kafka.bootstrap_servers),
+        client_id=kafka.client_id,
+        request_timeout_ms=_CALL_MS,
+        **credentials_to_aiokafka_auth(faust_credentials(kafka.security)),
+    )
+    try:
+        await client.bootstrap()
+        refused = []
+        if await _error(client, HeartbeatRequest(group, 0, "nobody")) is _NO_GROUP:
+            refused.append(f"the user may not read the group {group}: grant READ on it")
+        ids = [f"{group}-{partition}" for partition in partitions]
+        denied = [
+            one
+            for one in ids
+            if await _error(client, AddOffsetsToTxnRequest(one, _NOBODY, -1, group)) is _NO_ID
+        ]
+        if denied:
+            many = "" if len(denied) == 1 else f" and {len(denied) - 1} more"
+            refused.append(
+                f"the user may not write under the transactional id {denied[0]}{many}: grant "
+                f"WRITE on the transactional ids with the prefix {group}-"
+            )
+        offsets = {} if refused else await _offsets(client, settings, partitions)
+        return Rights(refused, offsets)
+    finally:
+        await client.close()
+
+
+async def _error(client: AIOKafkaClient, request: Any) -> Any:
+    """Return the kind of error that any broker answers with; whose group it is comes later."""
+    answer = await client.send(client.get_random_node(), request)
+    return errors.for_code(answer.error_code)
+
+
+async def _offsets(
+    client: AIOKafkaClient, settings: Settings, partitions: list[int]
+) -> dict[int, GroupOffset]:
+    topic, group = settings.topics.events, settings.kafka.group
+    try:
+        node = await client.coordinator_lookup(CoordinationType.GROUP, group)
+        answer = await client.send(
+            node,
+            OffsetFetchRequest(group, [(topic, partitions)]),
+            group=ConnectionGroup.COORDINATION,
+        )
+    except errors.CoordinatorNotAvailableError:
+        # No group was ever here.
+        return {}
+    return {
+        partition: GroupOffset(offset, metadata == OFFSET_MARK)
+        for _, told in answer.topics
+        for partition, offset, metadata, code in told
+        if offset >= 0 and not code
+    }

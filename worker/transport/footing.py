@@ -1,0 +1,65 @@
+"""Whether the log still is the one that a task's state was made from, and goes on where it ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from config.errors import DecisionError
+
+if TYPE_CHECKING:
+    from worker.pages import Cursor
+    from worker.transport.changelog import Extent
+
+
+def made_again(topic: str, was: str, found: str) -> str:
+    """Say that a topic has another id."""
+    return (
+        f"the topic {topic} is not the one that the state was made from: its id was {was} and is "
+        f"{found}, so it was deleted and made again"
+    )
+
+
+def gap(cursor: Cursor, topic: str, topic_id: str, extent: Extent) -> str | None:
+    """Return why the log does not go on where the state ends; None when it does.
+
+    Parameters
+    ----------
+    cursor
+        Where the state ends.
+    topic, topic_id
+        The events topic as it is; the id is "" where the broker gives none.
+    extent
+        What its partition holds.
+
+    Raises
+    ------
+    DecisionError
+        When the state was made from a topic of another name.
+    """
+    if cursor.topic != topic:
+        raise DecisionError(
+            f"the state was made from the topic {cursor.topic}, and topics.events is now "
+            f"{topic}: put the name back, take a new kafka.group, or run `rocstream reset`"
+        )
+    if cursor.topic_id and topic_id and cursor.topic_id != topic_id:
+        return made_again(topic, cursor.topic_id, topic_id)
+    if cursor.offset < extent.start:
+        return (
+            f"the log no longer reaches back to where the state ends: next offset is "
+            f"{cursor.offset}, the first there is {extent.start}, so "
+            f"{extent.start - cursor.offset} offsets were deleted unread"
+        )
+    if cursor.offset > extent.end:
+        return (
+            f"the log ends before the state does: next offset is {cursor.offset}, the log's "
+            f"end {extent.end}, so records were lost or the topic was made again"
+        )
+    return None
+
+
+def refused(gap: str, topic: str) -> DecisionError:
+    """Return the error that asks a person to decide on a gap."""
+    return DecisionError(
+        f"{gap} (topic {topic}); start with --accept-gap to go on with empty windows from "
+        "the first offset there is, or move the job with `rocstream reset`"
+    )
