@@ -328,6 +328,16 @@ class Cluster:
             return None
         return None if not allowed else frozenset(operation.name for operation in allowed)
 
+    def lacking(self, plan: Plan) -> list[str]:
+        """Return a sentence for each thing that the user must do with a topic and may not."""
+        allowed = self.may(plan.name)
+        return [
+            f"the user may not {operation.lower()} the topic {plan.name} ({plan.setting}): "
+            f"grant {operation} on it"
+            for operation in plan.operations
+            if allowed is not None and not {operation, "ALL"} & allowed
+        ]
+
     def hidden(self, name: str) -> bool:
         """Tell whether a topic may not even be seen, so that nobody knows if it exists."""
         asked = self.client.describe_topics(TopicCollection([name]), request_timeout=CALL_SECONDS)

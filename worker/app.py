@@ -16,6 +16,7 @@ from yarl import URL
 
 from config.errors import RocstreamError
 from worker.credentials import faust_credentials
+from worker.rights import refuse_forbidden
 from worker.transport import Job, JobApp, TableManager, WindowTable
 from worker.transport.layout import Layout, survey
 
@@ -139,6 +140,7 @@ async def _run(settings: Settings, *, accept_gap: bool) -> None:
         loop.add_signal_handler(number, on_signal)
     layout = await loop.run_in_executor(None, survey, settings, stop_waiting)
     if layout is not None:
+        await loop.run_in_executor(None, refuse_forbidden, settings, layout.partitions)
         await _work(settings, layout, stop, accept_gap=accept_gap)
     log.info("stopped")
 

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import structlog
 from aiokafka import errors
 from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.protocol.commit import OffsetFetchRequest
@@ -19,6 +20,7 @@ from aiokafka.protocol.transaction import AddOffsetsToTxnRequest
 from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
 
 from config.errors import RocstreamError
+from worker.admin import Cluster, plans
 from worker.credentials import faust_credentials
 from worker.transport.offsets import OFFSET_MARK, GroupOffset
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from config import Settings
+
+log = structlog.get_logger(__name__)
 
 SECONDS: Final = 10.0
 _CALL_MS: Final = 5_000
@@ -66,6 +70,10 @@ def rights(settings: Settings, partitions: Iterable[int]) -> Rights:
     RocstreamError
         When the broker does not tell.
     """
+    logger = logging.getLogger("aiokafka")
+    level = logger.level
+    # What goes wrong here is told in a sentence.
+    logger.setLevel(logging.CRITICAL)
     try:
         return asyncio.run(asyncio.wait_for(_rights(settings, list(partitions)), SECONDS))
     except (TimeoutError, errors.KafkaError) as error:
@@ -73,11 +81,33 @@ def rights(settings: Settings, partitions: Iterable[int]) -> Rights:
             f"what the user may do in the group {settings.kafka.group} could not be asked, with "
             f"the client that a worker reads with: {error or 'no answer'}"
         ) from error
+    finally:
+        logger.setLevel(level)
+
+
+def refuse_forbidden(settings: Settings, partitions: int) -> None:
+    """Refuse to start a worker whose user lacks a permission: it would stop in the middle.
+
+    Only a broker that knows who we are is asked. Blocks some seconds at the most.
+
+    Raises
+    ------
+    RocstreamError
+        With everything that is to be granted.
+    """
+    if settings.kafka.security.protocol == "PLAINTEXT":
+        return
+    cluster = Cluster(settings)
+    lacking = [sentence for plan in plans(settings) for sentence in cluster.lacking(plan)]
+    try:
+        lacking += rights(settings, range(partitions)).refused
+    except RocstreamError as error:
+        log.warning("permissions not looked at", error=str(error))
+    if lacking:
+        raise RocstreamError("; ".join(lacking))
 
 
 async def _rights(settings: Settings, partitions: list[int]) -> Rights:
-    # What goes wrong here is told in a sentence.
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     kafka = settings.kafka
     group = kafka.group
     client = AIOKafkaClient(

@@ -394,3 +394,31 @@ def test_check_names_each_permission_that_lacks_until_a_worker_works(
     code, out = check()
     assert code == 0, out
     assert "the state fits the log" in out
+
+
+def test_a_worker_that_lacks_a_permission_ends_with_what_to_grant(
+    guest_job: tuple[Job, Callable[[AclBinding], None], Callable[[AclBinding], None]],
+) -> None:
+    job, grant, revoke = guest_job
+    rights = grants(job)
+    for right in rights.values():
+        grant(right)
+    with job.worker() as worker:
+        worker.wait_until_ready()
+        revoke(rights["WRITE updates"])
+        job.produce(tied_events(1_000, keys=2))
+        assert worker.exit_code(40) == 1, worker.text()[-3000:]
+        assert "`rocstream check` tells what to grant" in worker.text()
+    unseen = f"the user may not see the topic {job.settings.topics.updates} (topics.updates)"
+    with job.worker() as worker:
+        assert worker.exit_code(40) == 1, worker.text()[-3000:]
+        assert unseen in worker.text()
+    grant(rights["WRITE updates"])
+    for name in ("WRITE ids", "WRITE changelog"):
+        revoke(rights[name])
+    with job.worker() as worker:
+        assert worker.exit_code(40) == 1, worker.text()[-3000:]
+        last = worker.text().splitlines()[-1]
+        assert "grant WRITE on the transactional ids with the prefix" in last
+        assert "the user may not write the topic" in last
+        assert "Traceback" not in worker.text()

@@ -100,16 +100,9 @@ def _topic(plan: Plan, topic: Topic | None, cluster: Cluster) -> Iterator[Findin
 
 
 def _permissions(plan: Plan, cluster: Cluster) -> Iterator[Finding]:
+    yield from map(_bad, cluster.lacking(plan))
     allowed = cluster.may(plan.name)
-    if allowed is None:
-        return
-    for operation in plan.operations:
-        if operation not in allowed and "ALL" not in allowed:
-            yield _bad(
-                f"the user may not {operation.lower()} the topic {plan.name} ({plan.setting}): "
-                f"grant {operation} on it",
-            )
-    if "DESCRIBE_CONFIGS" not in allowed and "ALL" not in allowed:
+    if allowed is not None and not {"DESCRIBE_CONFIGS", "ALL"} & allowed:
         yield Finding(
             NOTE,
             f"the settings of the topic {plan.name} ({plan.setting}) may not be looked at, so they "

@@ -27,7 +27,7 @@ from worker.transport.changelog import Extent, Reader, Restored
 from worker.transport.layout import topic_id
 from worker.transport.machine import make_room
 from worker.transport.offsets import GroupOffset, refuse_moved_by_hand
-from worker.transport.producer import TaskProducer, Topics, WriteError
+from worker.transport.producer import ForbiddenError, TaskProducer, Topics, WriteError
 from worker.transport.task import Task
 
 if TYPE_CHECKING:
@@ -434,7 +434,7 @@ class Job:
 
     def _on_death(self, task: Task, error: BaseException) -> None:
         log.error("task failed", task=task.partition, error=str(error))
-        if not isinstance(error, WriteError):
+        if not isinstance(error, WriteError) or isinstance(error, ForbiddenError):
             self.fail(error)
             return
         now = time.monotonic()

@@ -53,8 +53,22 @@ _WAIT_FOR: Final = frozenset(
 )
 
 
+_FORBIDDEN: Final = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+
+
 class WriteError(RocstreamError):
     """A transaction could not be committed; nothing after it may be."""
+
+
+class ForbiddenError(WriteError):
+    """The broker does not let the user write: opening the task anew would not help."""
 
 
 class Topics(NamedTuple):
@@ -148,6 +162,8 @@ class TaskProducer:
             except KafkaException as raised:
                 error = raised.args[0]
                 attempts += error.code() not in _WAIT_FOR
+                if error.code() in _FORBIDDEN:
+                    raise self._failure("could not commit", error) from raised
                 if not error.txn_requires_abort() or attempts >= _ATTEMPTS:
                     raise self._failure("could not commit", error) from raised
                 log.warning(
@@ -234,7 +250,10 @@ class TaskProducer:
         producer.poll(0.05)
 
     def _failure(self, what: str, error: KafkaError) -> WriteError:
-        return WriteError(
+        sentence = (
             f"task {self._partition} (transactional id {self._transactional_id}) {what}: "
             f"{error.str()}"
         )
+        if error.code() in _FORBIDDEN:
+            return ForbiddenError(f"{sentence} (`rocstream check` tells what to grant)")
+        return WriteError(sentence)
