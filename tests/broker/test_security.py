@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 import secured as support
-from commands import rocstream
+from commands import HERE, rocstream
 from computed import assert_exactly, expected_updates, reference_h, tied_events
 from confluent_kafka.admin import (
     AclBinding,
@@ -158,6 +159,31 @@ def test_a_worker_comes_in_with_each_mechanism(
     with job.worker() as worker:
         assert_exactly(job.updates(len(expected)), expected)
         assert secured.password not in worker.text()
+
+
+def test_the_examples_of_the_operations_page_let_a_job_in(
+    secured: support.Secured, new_job: Callable[..., Job], tmp_path: Path
+) -> None:
+    file = tmp_path / "password"
+    file.write_text(secured.password)
+    page = (HERE / "docs" / "operations.md").read_text()
+    section = page.partition("## Encryption and credentials")[2].partition("\n## ")[0]
+    examples = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
+    assert len(examples) == 2
+    for example, server in zip(examples, (secured.sasl, secured.tls), strict=True):
+        for name, ours in (
+            ("/run/secrets/kafka", file),
+            ("/etc/rocstream/ca.pem", secured.authority.certificate),
+            ("/etc/rocstream/client.pem", secured.client.certificate),
+            ("/etc/rocstream/client.key", secured.client.key),
+            ('"fraud-metrics"', f'"{support.USER}"'),
+        ):
+            example = example.replace(name, str(ours))  # noqa: PLW2901 - step by step
+        job = new_job(server, "PLAINTEXT")
+        text = job.path.read_text()
+        job.path.write_text(text[: text.index("[kafka.security]")] + example)
+        done = rocstream("topics", "create", "--dry-run", "-c", job.path)
+        assert done.code == 0, done.err
 
 
 def refused_jobs(
