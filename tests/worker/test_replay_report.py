@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from inmemory import HEAD
 
@@ -160,6 +160,7 @@ def test_nothing_to_draw_is_a_page_all_the_same(source: Path) -> None:
     assert "Records" in page.words
 
 
+@example([-2.8e-221, -6.3e-224], 0.0)
 @given(
     st.lists(st.floats(-1e6, 1e6), min_size=1),
     st.sampled_from([0.0, 0.06]),

@@ -177,7 +177,8 @@ def ticks(span: Axis) -> list[float]:
     step = next(one * unit for one in _STEPS if one * unit >= width * 0.999)
     first = math.ceil(span.low / step - 1e-9)
     last = math.floor(span.high / step + 1e-9)
-    return [round(at * step, 12) for at in range(first, last + 1)]
+    digits = 12 - math.floor(math.log10(step))
+    return [round(at * step, digits) for at in range(first, last + 1)]
 
 
 def number(value: float) -> str:
