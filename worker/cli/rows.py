@@ -118,21 +118,65 @@ def from_csv(file: IO[bytes], name: str, event: EventSettings, keys: Keys) -> It
     """
     with io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
         rows = csv.reader(text, strict=True)
-        header = _header(rows, name)
-        columns = _columns(header, name, event, keys)
-        key_column = None if keys.fixed else header.index(_column(header, keys.field))
+        shape = Shape(header_of(rows, name), name, event, keys)
         for row, why in _rows(rows):
             if row is None:
                 yield Bad(rows.line_num, why)
                 continue
             if not row:
                 continue
-            if len(row) != len(header):
-                yield Bad(rows.line_num, f"{len(row)} cells under {len(header)} columns")
-                continue
-            key = keys.fixed if key_column is None else _key(row[key_column], keys.field)
-            built = _event(row, columns, event, None if event.key is Own.KEY else keys.field, key)
+            built = shape.event(row)
             yield Bad(rows.line_num, built) if isinstance(built, str) else built
+
+
+class Column(NamedTuple):
+    """A column that becomes the field of an event at `path`."""
+
+    number: int
+    name: str
+    path: tuple[str, ...]
+    may_be_empty: bool
+
+
+class Shape:
+    """How the rows under a header become events.
+
+    Parameters
+    ----------
+    header, name
+        The columns' names, and the file's for sentences.
+    event, keys
+        What the events have, and where their keys come from.
+
+    Attributes
+    ----------
+    width
+        Cells of a row.
+    columns
+        Those that become fields, but for the key.
+    key_column
+        The number of the key's; None where one key is that of all.
+
+    Raises
+    ------
+    SettingsError
+        When a column that the settings name is missing.
+    """
+
+    def __init__(self, header: list[str], name: str, event: EventSettings, keys: Keys) -> None:
+        self.width = len(header)
+        self.columns = _columns(header, name, event, keys)
+        self.key_column = None if keys.fixed else header.index(_column(header, keys.field))
+        self._settings, self._keys = event, keys
+        self._key_path = None if event.key is Own.KEY else keys.field
+
+    def event(self, row: list[str]) -> Event | str:
+        """Return the event of a row, or as text why it is none."""
+        if len(row) != self.width:
+            return f"{len(row)} cells under {self.width} columns"
+        fixed, at = self._keys.fixed, self.key_column
+        key = fixed if at is None else _key(row[at], self._keys.field)
+        return _event(row, self.columns, self._settings, self._key_path, key)
 
 
 def _rows(rows: Any) -> Iterator[tuple[list[str] | None, str]]:
@@ -145,7 +189,14 @@ def _rows(rows: Any) -> Iterator[tuple[list[str] | None, str]]:
             yield None, f"not CSV: {error}"
 
 
-def _header(rows: Any, name: str) -> list[str]:
+def header_of(rows: Any, name: str) -> list[str]:
+    """Return the names of the columns, which the first of the rows holds.
+
+    Raises
+    ------
+    SettingsError
+        When there is none, or one name stands there twice.
+    """
     try:
         header = [column.strip() for column in next(rows)]
     except StopIteration:
@@ -156,14 +207,7 @@ def _header(rows: Any, name: str) -> list[str]:
     return header
 
 
-class _Column(NamedTuple):
-    number: int
-    name: str
-    path: tuple[str, ...]
-    may_be_empty: bool
-
-
-def _columns(header: list[str], name: str, event: EventSettings, keys: Keys) -> tuple[_Column, ...]:
+def _columns(header: list[str], name: str, event: EventSettings, keys: Keys) -> tuple[Column, ...]:
     """Return the columns that become fields of the event; the others are left out."""
     # No label yet, and the weight 1, are written as an empty cell.
     wanted = [
@@ -186,7 +230,7 @@ def _columns(header: list[str], name: str, event: EventSettings, keys: Keys) -> 
             raise SettingsError(
                 f'{name} has no column "{column}" ({setting}): it has {", ".join(header)}'
             )
-        found.append(_Column(header.index(column), column, path, may_be_empty))
+        found.append(Column(header.index(column), column, path, may_be_empty))
     return tuple(found)
 
 
@@ -198,7 +242,7 @@ def _column(header: list[str], path: tuple[str, ...]) -> str:
 
 def _event(
     row: list[str],
-    columns: tuple[_Column, ...],
+    columns: tuple[Column, ...],
     event: EventSettings,
     key_path: tuple[str, ...] | None,
     key: bytes | str | None,
@@ -215,10 +259,10 @@ def _event(
         what = "no number"
         try:
             if column.path == event.label:
-                value = _label(cell, event)
+                value = label_of(cell, event)
             elif column.path == event.time:
                 what = "neither a number nor an ISO time with its zone"
-                value = _time(cell, event.time_unit)
+                value = time_of(cell, event.time_unit)
             else:
                 value = _number(cell)
         except ValueError:
@@ -238,7 +282,8 @@ def _number(cell: str) -> int | float:
     return number
 
 
-def _time(cell: str, unit: str) -> int | float:
+def time_of(cell: str, unit: str) -> int | float:
+    """Return a time in the unit, from a number in it or an ISO time; ValueError for others."""
     if _DATE.match(cell) is None:
         return _number(cell)
     time = datetime.fromisoformat(cell.strip())
@@ -247,7 +292,8 @@ def _time(cell: str, unit: str) -> int | float:
     return (time - _EPOCH) // _TICKS[unit]
 
 
-def _label(cell: str, event: EventSettings) -> int | float | str:
+def label_of(cell: str, event: EventSettings) -> int | float | str:
+    """Return a label as it is sent: a number where it looks like one that no text stands for."""
     # Whether a label means a class is the worker's to judge, which keeps what it refuses.
     if cell in event.labels:
         return cell

@@ -1,74 +1,169 @@
-"""CSV as records: each row the JSON that `send` would make of it, or why it cannot be."""
+"""CSV as events: whole columns where nothing in them is odd, else row by row as `send` has it.
+
+The quick way takes only what a row by itself would give with the same outcome; whatever it does not
+know (a short row, a score that is no number, a label that is no class) sends its piece of the rows
+to the rules of ``worker.cli.rows`` and through the parser.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import islice
-from typing import IO, TYPE_CHECKING, Final
+import csv
+import io
+import itertools
+import zlib
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any, Final
 
-from worker.events import Batch, Rejection
+import numpy as np
+
+from worker.events import Batch, Parser, Rejection
+from worker.events.fields import KEY_BYTES, Fields
+from worker.events.reasons import RefusedError
+from worker.replay.grouping import Columns, Stretch
 from worker.replay.records import Record, RecordRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from config import EventSettings
-    from worker.events import Parser
     from worker.replay.records import Run
 
-RUN_RECORDS: Final = 8_192
+FIRST_ROWS: Final = 1 << 13
+MOST_ROWS: Final = 1 << 16
+"""Rows read at once: few at first, so that something is seen of them soon, then ever more."""
+
+MOST_CELLS: Final = 1 << 19
+"""Cells read at once, where rows have many."""
+
+PIECE_ROWS: Final = 1 << 10
+"""Rows that go through the rules together where something among them is odd."""
+
 BAD_ROW: Final = "bad_row"
+
+_CLASSES: Final = 256
+"""Different labels of a file that are remembered: more than that are no labels."""
+
+_EXACT: Final = 1 << 53
+"""Below, integers are the same as doubles."""
+
+_UNLABELLED: Final = -1
+_ODD: Final = -2
+
+# What a file that breaks off raises; what it held before is delivered all the same.
+_BREAKS: Final = (UnicodeDecodeError, EOFError, OSError, zlib.error)
 
 
 @dataclass(frozen=True, slots=True)
 class RowRun:
     """Rows of a CSV: those that are records, by reading, and the refused ones of the first."""
 
-    good: tuple[RecordRun, ...]
+    good: tuple[Stretch | RecordRun, ...]
     bad: Sequence[Rejection]
     first: int
     last: int
 
     def __len__(self) -> int:
         """Return the number of rows."""
-        return len(self.good[0]) + len(self.bad)
+        return self.last - self.first
 
     def cut(self, start: int, stop: int) -> Run:
         """Return the rows with offsets in [start, stop)."""
+        first = min(max(start, self.first), self.last)
         return RowRun(
             tuple(good.cut(start, stop) for good in self.good),
             [one for one in self.bad if start <= one.offset < stop],
-            max(self.first, start),
-            min(self.last, stop),
+            first,
+            max(min(stop, self.last), first),
         )
 
     def batches(
         self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
     ) -> Iterator[Batch]:
         """Take the rows apart; the refused ones come before the others."""
+        for part in self.parts(reading, watermark, tick):
+            if isinstance(part, Stretch):
+                yield from part.batches(watermark, tick)
+            else:
+                yield part
+
+    def parts(
+        self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
+    ) -> Iterator[Stretch | Batch]:
+        """Take the rows apart; what is read by columns is not grouped yet, nor cut at ticks."""
         if self.bad and not reading:
             batch = Batch(rejections=list(self.bad), offset=self.first)
             batch.counts["rejected"] = batch.counts["records"] = len(self.bad)
             batch.counts[f"rejected.{BAD_ROW}"] = len(self.bad)
             yield batch
-        yield from self.good[reading].batches(reading, watermark, tick)
+        good = self.good[reading]
+        if isinstance(good, RecordRun):
+            yield from good.batches(reading, watermark, tick)
+        elif good.first < good.last:
+            yield good
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows that are not blank: cell behind cell, which is less for the collector than lists are.
+
+    Attributes
+    ----------
+    width
+        Cells of a row.
+    cells
+        Of all rows; empty ones where a row is none.
+    lines
+        The line that each row ends in.
+    errors
+        By number, why a row is none.
+    """
+
+    width: int
+    cells: list[str] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    errors: dict[int, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for start in range(0, len(self.cells), self.width):
+            yield self.cells[start : start + self.width]
+
+    def column(self, number: int) -> list[str]:
+        return self.cells[number :: self.width]
+
+    def bad(self, line: int, why: str) -> None:
+        self.errors[len(self.lines)] = why
+        self.cells.extend([""] * self.width)
+        self.lines.append(line)
+
+    def piece(self, start: int) -> _Rows:
+        stop = start + PIECE_ROWS
+        return _Rows(
+            self.width,
+            self.cells[start * self.width : stop * self.width],
+            self.lines[start:stop],
+            {at - start: why for at, why in self.errors.items() if start <= at < stop},
+        )
 
 
 def runs(
-    files: Sequence[IO[bytes]],
+    file: IO[bytes],
     name: str,
     events: Sequence[EventSettings],
     fixed: bytes | None,
     timestamp: int,
-    parsers: Sequence[Parser],
 ) -> Iterator[Run]:
     """Yield the rows below the header in runs.
 
     Parameters
     ----------
-    files, name
-        The file, opened for reading once per way to read it; the name is for sentences.
-    events, parsers
+    file, name
+        The file, and its name for sentences.
+    events
         The ways to read it.
     fixed, timestamp
         The key of all rows, if they have one, and the timestamp that each record gets.
@@ -79,37 +174,211 @@ def runs(
         When a column that the settings name is missing.
     """
     # The commands import this package, and the rows are theirs.
-    from worker.cli import rows  # noqa: PLC0415
-    from worker.cli.rows import Bad, Keys  # noqa: PLC0415
+    from worker.cli.rows import header_of  # noqa: PLC0415
 
-    streams = [
-        rows.from_csv(
-            file,
-            name,
-            event,
-            Keys(None, event.key) if isinstance(event.key, tuple) else Keys(fixed, ()),
+    with io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+        reader = csv.reader(text, strict=True)
+        header = header_of(reader, name)
+        parsers = [Parser(event) for event in events]
+        ways = [_Way(header, name, event, fixed, timestamp) for event in events]
+        offset = 0
+        for rows in _read(reader, len(header)):
+            for run in _runs(rows, offset, ways, parsers):
+                yield run
+                offset = run.last
+
+
+def _read(reader: Any, width: int) -> Iterator[_Rows]:
+    """Yield rows, ever more at once; those before a failure come before it."""
+    limit = min(MOST_ROWS, max(MOST_CELLS // width, PIECE_ROWS))
+    most, ended = min(FIRST_ROWS, limit), False
+    while not ended:
+        rows = _Rows(width)
+        failure: BaseException | None = None
+        while not ended and len(rows) < most:
+            try:
+                ended = _take(reader, rows, most)
+            except csv.Error as error:
+                rows.bad(reader.line_num, f"not CSV: {error}")
+            except _BREAKS as error:
+                failure, ended = error, True
+        if len(rows):
+            yield rows
+        if failure is not None:
+            raise failure
+        most = min(2 * most, limit)
+
+
+def _take(reader: Any, rows: _Rows, most: int) -> bool:
+    """Take rows until there are so many; tell whether the file ended before."""
+    width, cells, lines = rows.width, rows.cells, rows.lines
+    for row in reader:
+        if len(row) == width:
+            cells += row
+            lines.append(reader.line_num)
+        elif row:
+            rows.bad(reader.line_num, f"{len(row)} cells under {width} columns")
+        if len(lines) >= most:
+            return False
+    return True
+
+
+def _runs(
+    rows: _Rows, offset: int, ways: Sequence[_Way], parsers: Sequence[Parser]
+) -> Iterator[RowRun]:
+    last = offset + len(rows)
+    stretches = [way.stretch(rows, offset) for way in ways]
+    quick = tuple(stretch for stretch in stretches if stretch is not None)
+    if len(quick) == len(ways):
+        yield RowRun(quick, [], offset, last)
+    elif len(rows) > PIECE_ROWS:
+        for start in range(0, len(rows), PIECE_ROWS):
+            yield from _runs(rows.piece(start), offset + start, ways, parsers)
+    else:
+        good, bad = zip(*(way.records(rows, offset) for way in ways), strict=True)
+        yield RowRun(tuple(RecordRun(one, last, parsers) for one in good), bad[0], offset, last)
+
+
+class _Way:
+    """One way to read rows."""
+
+    def __init__(
+        self,
+        header: list[str],
+        name: str,
+        event: EventSettings,
+        fixed: bytes | None,
+        timestamp: int,
+    ) -> None:
+        from worker.cli import rows  # noqa: PLC0415 - see above
+
+        self._rules = rows
+        keys = rows.Keys(None, event.key) if isinstance(event.key, tuple) else rows.Keys(fixed, ())
+        self._shape = rows.Shape(header, name, event, keys)
+        self._name, self._event = name, event
+        self._fixed, self._timestamp = fixed, timestamp
+        self._fields = Fields(event)
+        self._classes: dict[str, int] = {}
+        self._numbers = {column.path: column.number for column in self._shape.columns}
+        paths = [column.path for column in self._shape.columns]
+        if isinstance(event.key, tuple):
+            paths.append(event.key)
+        # Options may name one field twice, of which the row then has the last.
+        self._apart = not any(
+            one[: len(other)] == other for one, other in itertools.permutations(paths, 2)
         )
-        for file, event in zip(files, events, strict=True)
-    ]
-    offset = 0
-    while (taken := [list(islice(stream, RUN_RECORDS)) for stream in streams])[0]:
-        last = offset + len(taken[0])
-        bad = [
-            Rejection(None, None, at, BAD_ROW, f"{name}:{row.line}: {row.why}")
-            for at, row in enumerate(taken[0], offset)
-            if isinstance(row, Bad)
-        ]
-        good = tuple(
-            RecordRun(
-                [
-                    Record(at, timestamp, fixed, row.value)
-                    for at, row in enumerate(found, offset)
-                    if not isinstance(row, Bad)
-                ],
-                last,
-                parsers,
-            )
-            for found in taken
-        )
-        yield RowRun(good, bad, offset, last)
-        offset = last
+
+    def records(self, rows: _Rows, first: int) -> tuple[list[Record], list[Rejection]]:
+        """Take rows one by one: the records, and what is none."""
+        good: list[Record] = []
+        bad: list[Rejection] = []
+        for number, (row, line) in enumerate(zip(rows, rows.lines, strict=True)):
+            built = rows.errors.get(number) or self._shape.event(row)
+            at = first + number
+            if isinstance(built, str):
+                bad.append(Rejection(None, None, at, BAD_ROW, f"{self._name}:{line}: {built}"))
+            else:
+                good.append(Record(at, self._timestamp, self._fixed, built.value))
+        return good, bad
+
+    def stretch(self, rows: _Rows, first: int) -> Stretch | None:
+        """Take rows by columns; None where something is odd."""
+        if rows.errors or not self._apart:
+            return None
+        labels = self._labels(rows)
+        if labels is None:
+            return None
+        scores = _numbers(self._column(rows, self._event.score))
+        times = self._times(rows)
+        coded = self._keys(rows)
+        if scores is None or times is None or coded is None:
+            return None
+        weights = None
+        if self._event.weight is not None:
+            weights = _numbers(self._column(rows, self._event.weight), blank="1")
+            if weights is None or not bool((weights > 0).all()):
+                return None
+        last = first + len(rows)
+        known = labels.astype(np.uint8)
+        offsets = np.arange(first, last)
+        columns = Columns(*coded, scores, known, times, weights, offsets)
+        if bool((labels < 0).any()):
+            columns = columns.chosen(np.flatnonzero(labels >= 0))
+        return Stretch(columns, first, last)
+
+    def _column(self, rows: _Rows, path: tuple[str, ...]) -> list[str]:
+        return rows.column(self._numbers[path])
+
+    def _keys(self, rows: _Rows) -> tuple[NDArray[Any], list[str]] | None:
+        at = self._shape.key_column
+        if at is None:
+            return np.zeros(len(rows), np.int64), [(self._fixed or b"").decode()]
+        keys = rows.column(at)
+        known = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        if any(not 1 <= len(key.encode()) <= KEY_BYTES for key in known):
+            return None
+        return np.fromiter(map(known.__getitem__, keys), np.int64, len(keys)), list(known)
+
+    def _labels(self, rows: _Rows) -> NDArray[np.int8] | None:
+        """Return the classes, negative for none yet; None where one is unknown."""
+        cells, known = self._column(rows, self._event.label), self._classes
+        for cell in set(cells) - known.keys():
+            if len(known) >= _CLASSES:
+                return None
+            known[cell] = self._class(cell)
+        labels = np.fromiter(map(known.__getitem__, cells), np.int8, len(cells))
+        return None if bool((labels == _ODD).any()) else labels
+
+    def _class(self, cell: str) -> int:
+        if not cell.strip():
+            return _UNLABELLED
+        try:
+            return self._fields.label(self._rules.label_of(cell, self._event))
+        except RefusedError:
+            return _ODD
+
+    def _times(self, rows: _Rows) -> NDArray[np.int64] | None:
+        """Return a time in ms for each row; None where one is odd."""
+        path = self._event.time
+        if not isinstance(path, tuple):
+            return np.full(len(rows), self._timestamp)
+        cells = self._column(rows, path)
+        # Python takes 1_000 for a number, and finer ones than doubles for integers.
+        raw: NDArray[Any] | None
+        try:
+            raw = np.fromiter(map(int, cells), np.int64, len(cells))
+            if "_" in "".join(cells):
+                return None
+        except OverflowError:
+            return None
+        except ValueError:
+            raw = self._dates(cells)
+        if raw is None or bool((raw < 0).any()) or bool((raw >= _EXACT).any()):
+            return None
+        times = raw.astype(np.int64) * self._fields.factor // self._fields.divisor
+        return None if bool((times > self._fields.latest(self._timestamp)).any()) else times
+
+    def _dates(self, cells: list[str]) -> NDArray[Any] | None:
+        """Return ISO times, or numbers with a point, in the unit; None where one is odd."""
+        unit, time_of = self._event.time_unit, self._rules.time_of
+        try:
+            times = np.array([time_of(cell, unit) for cell in cells], np.float64)
+        except ValueError:
+            return None
+        return times if bool((times == np.floor(times)).all()) else None
+
+
+def _numbers(cells: list[str], blank: str | None = None) -> NDArray[np.float64] | None:
+    """Return finite numbers; None where one is another, or would lose its sign on the way.
+
+    `blank` is what an empty cell stands for.
+    """
+    try:
+        numbers = np.fromiter(map(float, cells), np.float64, len(cells))
+    except ValueError:
+        if blank is None or all(map(str.strip, cells)):
+            return None
+        return _numbers([cell if cell.strip() else blank for cell in cells])
+    # Row by row, -0 is an integer, which has no sign; and 1_000 is no number.
+    odd = not np.isfinite(numbers).all() or (np.signbit(numbers) & (numbers == 0)).any()
+    return None if odd or "_" in "".join(cells) else numbers

@@ -116,10 +116,7 @@ class FileSource:
             if member.form == "csv":
                 if member.path != STDIN and not member.size:
                     return
-                again = [stack.enter_context(opened(member))[0] for _ in events[1:]]
-                name = _shown(member)
-                parsers = [Parser(event) for event in events]
-                yield from cells.runs([file, *again], name, events, fixed, timestamp, parsers)
+                yield from cells.runs(file, _shown(member), events, fixed, timestamp)
                 return
             known = self._lines[_topic(member)] = Lines()
             parsers = [Parser(event) for event in events]

@@ -80,6 +80,13 @@ class Stretch(NamedTuple):
             batch.watermark = int(self.columns.times.max())
         return batch
 
+    def cut(self, start: int, stop: int) -> Stretch:
+        """Return the records with offsets in [start, stop). O(log events)."""
+        low, high = np.searchsorted(self.columns.offsets, (start, stop)).tolist()
+        first = min(max(start, self.first), self.last)
+        last = max(min(stop, self.last), first)
+        return Stretch(self.columns.chosen(slice(low, high)), first, last)
+
     def batches(
         self, watermark: int = -1, tick: Callable[[], int | None] | None = None
     ) -> Iterator[Batch]:

@@ -14,6 +14,7 @@ import numpy as np
 from config.errors import RocstreamError
 from worker.events import Batch, Parser
 from worker.events.batch import ListedEvents
+from worker.replay.cells import RowRun
 from worker.replay.grouping import Stretch, grouped
 from worker.replay.parquet import Table, TableRun
 from worker.replay.player import Chooser
@@ -201,7 +202,7 @@ class Owner:
     def _parts(self, packed: tuple[Any, ...], head: Batch) -> Iterator[Stretch | Batch]:
         """Take a run apart, and note in `head` what it has beside events."""
         run = self._run(packed)
-        parts = run.parts(0) if isinstance(run, TableRun) else run.batches(0)
+        parts = run.parts(0) if isinstance(run, TableRun | RowRun) else run.batches(0)
         for part in parts:
             if isinstance(part, Stretch):
                 told = part.head()
