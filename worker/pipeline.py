@@ -166,7 +166,13 @@ class Pipeline:
             watch.events = cursor.monitors[name].events
             watch.updates = cursor.monitors[name].updates
         self._counts = Counter(cursor.counts)
-        self._cursor = replace(cursor, topic_id=cursor.topic_id or self._cursor.topic_id)
+        inside = cursor.inside
+        if inside is not None:
+            # A monitor that begins anew has nothing inside.
+            inside = tuple(name for name in inside if name in monitors)
+        self._cursor = replace(
+            cursor, topic_id=cursor.topic_id or self._cursor.topic_id, inside=inside
+        )
         return True
 
     def process(self, records: Sequence[Record]) -> Iterator[None]:
@@ -202,7 +208,9 @@ class Pipeline:
         None while no monitor has a `key_ttl`.
         """
         watermark = self._cursor.watermark
-        if self._cursor.inside is not None:
+        # An event that is taken in by itself has nothing before it that moves the watermark: the
+        # cursor, which may have to stand right before the event, keeps that of the last batch.
+        if self._cursor.inside is not None or self._excess:
             return watermark + 1
         found = [watch.expiry.tick(watermark) for watch in self._bounded if watch.expiry]
         return min(found, default=None)
@@ -238,7 +246,7 @@ class Pipeline:
 
     def _advance(self, batch: Batch) -> Iterator[None]:
         """Take a batch in; yield in between where its last event makes many keys leave."""
-        turn = self._turn(batch) if self._bounded else None
+        turn = self._turn(batch)
         if turn is None:
             self._publish(self._watches, batch.keys)
             self._note(batch)
@@ -253,16 +261,22 @@ class Pipeline:
         )
 
     def _turn(self, batch: Batch) -> Turn | None:
-        """Return the end of a batch where keys may leave there for other than a new key."""
+        """Return the end of a batch where keys may leave there for other than a new key.
+
+        And where it was taken in half-way, whatever bounds there are by now.
+        """
         before, watermark = self._cursor.watermark, batch.watermark
+        half_way = self._cursor.inside is not None
         ticked = any(watch.ticks(before, watermark) for watch in self._bounded)
-        if not ticked and self._cursor.inside is None and not self._excess:
+        if not ticked and not half_way and not self._excess:
             return None
         last = last_of(batch.keys)
         if ticked and (last is None or last.moment.time < watermark):
             # What moved the watermark is a heartbeat, which stands behind all events.
-            return Turn(None, Moment(watermark, batch.offset - 1, 0))
-        return last
+            last = None
+        elif last is None and not half_way:
+            return None
+        return last or Turn(None, Moment(watermark, batch.offset - 1, 0))
 
     def _drop(self, batch: Batch, turn: Turn) -> Iterator[None]:
         """Take a batch in whose end makes keys leave, not too many of them between two yields.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fractions import Fraction
@@ -51,42 +52,66 @@ class Walk:
         self.watermark = -1
         self.updates: list[bytes] = []
         self.keys: dict[str, dict[str, Life]] = {}
+        self.taken: Counter[str] = Counter()  # events, by monitor
+        self.place = (0, 0)
+        self.inside: set[str] = set()  # the monitors that have the event at `place` already
+        self.monitors: list[Monitor] = []
         self.change(monitors)
 
     def change(self, monitors: Sequence[Monitor]) -> None:
-        """Go on with other bounds."""
+        """Go on with other monitors; those that had another slide, or are new, begin anew."""
+        slides = {monitor.name: monitor.window.slide for monitor in self.monitors}
         self.monitors = list(monitors)
-        for monitor in monitors:
-            self.keys.setdefault(monitor.name, {})
+        kept = {m.name for m in monitors if slides.get(m.name) == m.window.slide}
+        self.inside &= kept
+        self.taken = Counter({name: self.taken[name] for name in kept})
+        self.keys = {m.name: self.keys[m.name] if m.name in kept else {} for m in monitors}
 
     def run(self, records: Iterable[Event]) -> list[bytes]:
         """Take records in; return the values of all updates so far."""
         for record in records:
-            for one in read(record):
-                self._take(one)
+            for _ in self.steps(record):
+                pass
         return self.updates
 
-    def _take(self, one: One) -> None:
-        before, self.watermark = self.watermark, max(self.watermark, one.time)
+    def steps(self, record: Event) -> Iterator[None]:
+        """Take a record in, what it has before `place` left out; yield behind each key that goes.
+
+        One may stop there, `change`, and go on with the same record.
+        """
+        for one in read(record):
+            if one[4:] < self.place:
+                continue
+            self.place = one[4:]
+            yield from self._take(one)
+            self.place, self.inside = (one.offset, one.index + 1), set()
+
+    def _take(self, one: One) -> Iterator[None]:
+        before, after = self.watermark, max(self.watermark, one.time)
         for monitor in self.monitors:
             keys = self.keys[monitor.name]
-            if one.key is not None:
-                self._enter(monitor, keys, one, one.key)
+            if one.key is not None and monitor.name not in self.inside:
+                yield from self._enter(monitor, keys, one, one.key)
+            self.inside.add(monitor.name)
             if monitor.key_ttl is not None:
                 ttl = monitor.key_ttl // MS
                 step = max(ttl // 64, 1)
-                now = self.watermark // step * step
+                now = after // step * step
                 if now > before // step * step:
                     for key in sorted(keys, key=str.encode):
                         due = keys[key].events[-1].time + ttl
                         if due + -due % step <= now:
                             self._publish(monitor, key, keys.pop(key), one, "expired")
+                            yield
+        self.watermark = after
 
-    def _enter(self, monitor: Monitor, keys: dict[str, Life], one: One, key: str) -> None:
+    def _enter(self, monitor: Monitor, keys: dict[str, Life], one: One, key: str) -> Iterator[None]:
         limit = monitor.key_limit
         while limit is not None and len(keys) + (key not in keys) > limit:
             oldest = min(keys, key=lambda known: keys[known].events[-1][4:])
             self._publish(monitor, oldest, keys.pop(oldest), one, "key_limit")
+            yield
+        self.taken[monitor.name] += 1
         life = keys.setdefault(key, Life())
         life.seen += 1
         life.events = [*life.events, one][-monitor.window.size :]

@@ -345,6 +345,92 @@ def test_very_many_keys_leave_in_transactions_of_bounded_size(
     assert len(sizes) > 8
 
 
+WIDE = BOTH.replace("limit = 3", "limit = 90")
+
+THEN = {
+    "no change": EXPIRING + LIMITED + WIDE,
+    "no bounds": monitor("expiring") + monitor("limited") + monitor("both", slide=1),
+    "a longer ttl": EXPIRING.replace(f"{TTL}ms", "1h") + LIMITED + WIDE,
+    "a shorter ttl": EXPIRING.replace(f"{TTL}ms", "65ms") + LIMITED + WIDE,
+    "a lower limit": EXPIRING + LIMITED.replace("= 2", "= 1") + BOTH,
+    "a monitor more": FREE + EXPIRING + LIMITED + WIDE,
+    "a monitor less": EXPIRING + WIDE,
+    "another slide": EXPIRING.replace("slide = 2", "slide = 1") + LIMITED + WIDE,
+    "another order": WIDE + LIMITED + EXPIRING,
+    "nothing as before": FREE,
+}
+
+LEAVING: dict[str, list[tuple[str | None, Any]]] = {
+    "heartbeat": [("bad", b"{"), beat(2 * TTL)],
+    "event": [("bad", b"{"), event("k3", 2 * TTL)],
+    "element": [
+        (
+            "k3",
+            {
+                "score": [0.1, 0.2, "bad", 0.3, "bad"],
+                "label": [0, 1, 1, 1, 0],
+                "time": [EPOCH + at for at in (12, 13, 14, 2 * TTL, 15)],
+            },
+        )
+    ],
+    # The heartbeat moves the watermark and makes nothing leave.
+    "lower limit": [beat(18), event("k3", 13), event("k5", 14)],
+}
+
+
+@pytest.mark.parametrize("then", THEN)
+@pytest.mark.parametrize("by", LEAVING)
+def test_settings_that_change_while_keys_leave_take_no_event_in_twice(
+    settings_of: Callable[..., config.Settings],
+    monkeypatch: pytest.MonkeyPatch,
+    by: str,
+    then: str,
+) -> None:
+    """A stop behind each key that leaves; what is taken in is that of the book, and once."""
+    monkeypatch.setattr(pipeline_module, "DROPPED_KEYS", 1)
+    first = settings_of(TIMED + EXPIRING + LIMITED + WIDE)
+    lowered = settings_of(TIMED + THEN["a lower limit"]) if by == "lower limit" else first
+    changed = settings_of(TIMED + THEN[then])
+    # Each key twice, so that the monitors' windows have slid.
+    quiet = [event(f"k{number}", number) for number in range(6)] * 2
+    after = [event(key, 2 * TTL + at, 0.2, 0) for at, key in enumerate(["k3", "k7", "k4", "k3"])]
+    records = logged([*quiet, *LEAVING[by], *after])
+    undisturbed = Log()
+    counts = undisturbed.run(first, records).cursor.counts
+    stops = 0
+    for stop in itertools.count(1):
+        log, walk = Log(), Walk(first.monitors)
+        log.run(first, records[: len(quiet)])
+        walk.run(records[: len(quiet)])
+        walk.change(lowered.monitors)
+        pipeline = log.open(lowered)
+        inside = 0
+        for _ in pipeline.process(records):
+            inside += pipeline.cursor.inside is not None
+            if inside == stop:
+                break
+        if inside < stop:
+            break
+        stops += 1
+        log.commit(pipeline.take())
+        steps = itertools.chain.from_iterable(map(walk.steps, records[len(quiet) :]))
+        for _ in steps:
+            if len(walk.updates) == len(log.updates):
+                break
+        assert values(log) == walk.updates
+        walk.change(changed.monitors)
+        pipeline = log.run(changed, records)
+        assert values(log) == walk.run(records)
+        assert pipeline.cursor.place == (len(records), 0, None)
+        assert pipeline.cursor.watermark == walk.watermark
+        assert pipeline.cursor.counts == counts
+        assert log.rejections == undisturbed.rejections
+        states = pipeline.cursor.monitors
+        assert {name: states[name].events for name in states} == walk.taken
+        assert content(log.open(changed)) == content(pipeline)
+    assert stops > 5
+
+
 def test_a_limit_that_was_lowered_takes_effect_at_the_next_event(
     settings_of: Callable[..., config.Settings],
 ) -> None:
