@@ -187,7 +187,7 @@ cdef class FoldTree:
         self.distinct += 1
 
     cdef void close(self, Node *leaf, uint32_t rank) noexcept nogil:
-        """Take a score out where `reach_to_remove` found it."""
+        """Take a score out where `reach_to_remove` found it, as the last walk down there was."""
         cdef uint32_t behind = leaf.size - rank - 1
         cdef char *cell = leaf.cells + rank * self.cell_bytes
         memmove(leaf.keys + rank, leaf.keys + rank + 1, behind * sizeof(double))

@@ -252,36 +252,39 @@ cdef class ProductTree(FoldTree):
         return DONE
 
     cdef Status put(self, double score, const double *weights) noexcept nogil:
-        """Set the weight of every class at a score; none of any takes the score out."""
-        cdef uint32_t rank
+        """Set the weight of every class at a score; none of any takes the score out.
+
+        NO_MEMORY leaves the events as they were; at a score with a row none is needed.
+        """
+        cdef uint32_t rank, row = NO_ROW
         cdef int k
-        cdef Status status
         cdef double heaviest = 0
-        cdef Node *leaf
-        cdef bint fresh
+        cdef Node *leaf = self.reach_to_remove(score, &rank)
+        cdef bint fresh = leaf == NULL
         for k in range(self.classes):
             heaviest = fmax(heaviest, weights[k])
         if heaviest == 0:
-            leaf = self.reach_to_remove(score, &rank)
             if leaf != NULL:
                 if tags_of(leaf)[rank] >= TIED:
                     self.drop_row(tags_of(leaf)[rank] - TIED)
                 self.close(leaf, rank)
             return DONE
-        leaf = self.reach_to_add(score, &rank)
-        if leaf == NULL:
-            return NO_MEMORY
-        fresh = rank == leaf.size or leaf.keys[rank] != score
+        # All that takes memory comes first: what is entered need not be taken back.
+        if fresh or tags_of(leaf)[rank] < TIED:
+            row = self.new_row()
+            if row == NO_ROW:
+                return NO_MEMORY
         if fresh:
+            leaf = self.reach_to_add(score, &rank)
+            if leaf == NULL:
+                self.drop_row(row)
+                return NO_MEMORY
             self.open(leaf, rank, score)
-            tags_of(leaf)[rank] = 0
-        status = self.tie(leaf, rank)
-        if status != DONE and fresh:
-            self.close(leaf, rank)
-        if status == DONE:
-            memcpy(self.row(tags_of(leaf)[rank] - TIED), weights, self.row_bytes)
-            self.untie(leaf, rank)
-        return status
+        if row != NO_ROW:
+            tags_of(leaf)[rank] = TIED + row
+        memcpy(self.row(tags_of(leaf)[rank] - TIED), weights, self.row_bytes)
+        self.untie(leaf, rank)
+        return DONE
 
     cdef Status tie(self, Node *leaf, uint32_t rank) noexcept nogil:
         """Give a score a row of weights."""
@@ -629,32 +632,44 @@ cdef class OrdinalRoc:
         """Add the weight of one event at a score, or take it back. All or nothing."""
         cdef double[8] weights
         cdef int k
-        row = self.cells.get(score)
-        if row is None:
+        key = score
+        row = self.cells.get(key)
+        fresh = row is None
+        if fresh:
             row = [Cell() for _ in range(self.tree.classes)]
-        if not enters and row[label].weight < mass:
+        old = row[label]
+        if not enters and old.weight < mass:
             raise KeyError(f"class {label} has less weight than {float(mass)!r} at {score!r}")
+        # All that takes memory comes first, so that nothing is half done where it is out.
+        new = Cell()
+        new.events, new.weight = old.events, old.weight
+        if enters:
+            new.add(mass)
+        else:
+            new.remove(mass)
+        cdef Py_ssize_t events = new.events - old.events
+        cdef int uneven = <int> new.uneven - <int> old.uneven
         for k in range(self.tree.classes):
             weights[k] = float(row[k].weight)
-        cdef double weight = float(row[label].weight + (mass if enters else -mass))
-        cdef bint heavier = weight * self.tree.units[label] > HEAVY
-        weights[label] = weight
-        refuse(self.tree.put(score, weights), score, label)
-        self.uneven -= row[label].uneven
-        events = -row[label].events
-        if enters:
-            row[label].add(mass)
-        else:
-            row[label].remove(mass)
-        events += row[label].events
+        weights[label] = float(new.weight)
+        if fresh:
+            self.cells[key] = row
+        try:
+            refuse(self.tree.put(score, weights), score, label)
+        except BaseException:
+            if fresh:
+                del self.cells[key]
+            raise
+        row[label] = new
         self.events += events
         self.tree.counts[label] += events
-        self.uneven += row[label].uneven
-        if any(cell.events for cell in row):
-            self.cells[score] = row
+        self.uneven += uneven
+        for k in range(self.tree.classes):
+            if weights[k]:
+                break
         else:
-            self.cells.pop(score, None)
-        if heavier:
+            del self.cells[key]
+        if weights[label] * self.tree.units[label] > HEAVY:
             self.tree.choose_units()
         return 0
 

@@ -314,6 +314,8 @@ cdef class Roc:
 
     cdef int fill(self, const double *scores, const uint8_t *labels, Py_ssize_t size) except -1:
         """Put events of weight 1 into an empty Roc, all or none. O(n)."""
+        # Blocks that memory ran out for moving are empty as well.
+        self.blocks = None
         refuse(build_of_events(self.tree, scores, labels, size), 0, 0)
         self.edge_list.rest()
         return 0
@@ -369,7 +371,8 @@ cdef class Roc:
             scores, negative, positive = self.arrays()
             self.build(scores, negative, positive)
         except MemoryError:
-            # Where they are they are right as well; the next change tries again.
+            # Where they are they are right as well, and `blocks` says so; the next change by
+            # `add_event` or `remove_event` tries again.
             return 0
         self.blocks = None
         return 0

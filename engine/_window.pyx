@@ -395,7 +395,8 @@ cdef class CountWindow:
         # Some readings are Python and may let another thread in half-way.
         self.busy = True
         try:
-            if batch.weights == NULL and self.uneven == 0:
+            # Without uneven weights there still are blocks where memory ran out for moving them.
+            if batch.weights == NULL and self.uneven == 0 and self.built.blocks is None:
                 self.run_counted(batch, reader, &done)
             else:
                 self.run_weighted(batch, reader, &done)

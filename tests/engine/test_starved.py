@@ -44,6 +44,9 @@ def library(tmp_path_factory: TempPathFactory) -> Path:
         ("count window", 100),
         ("ordinal roc", 50),
         ("ordinal window", 50),
+        ("moved roc", 20),
+        ("moved window", 50),
+        ("rising ordinals", 10),
     ],
 )
 def test_no_allocation_that_fails_leaves_a_trace(library: Path, structure: str, least: int) -> None:

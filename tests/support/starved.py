@@ -91,6 +91,56 @@ def calls_of_ordinal_roc() -> list[Call]:
     ]
 
 
+def calls_of_moved_roc() -> list[Call]:
+    """Move to weights and back, with none and with one event left, and go on in bulk."""
+    return [
+        lambda made: made.add(0.5, 1, 2.5),
+        lambda made: made.remove(0.5, 1, 2.5),
+        bulk("extend", 0, 100, SCORES, LABELS),
+        read,
+        *each("add", 100, 1, SCORES, LABELS, WEIGHTS),
+        *each("remove", 100, 1, SCORES, LABELS, WEIGHTS),
+        read,
+        bulk("extend", 100, 30, SCORES, LABELS),
+        *each("remove", 0, 30, SCORES, LABELS),
+        read,
+    ]
+
+
+def calls_of_moved_window() -> list[Call]:
+    """Let the last event with a weight leave as the last of a call, and go on in every way."""
+    names = ("auc", "h", "positives", "ks")
+    return [
+        lambda made: made.readings(),
+        bulk("extend", 0, 1, SCORES, LABELS, WEIGHTS),
+        bulk("extend", 1, 50, SCORES, LABELS),
+        bulk("slide", 51, 50, SCORES, LABELS, every=10, read=names),
+        *each("push", 101, 1, SCORES, LABELS, WEIGHTS),
+        *each("push", 101, 50, SCORES, LABELS),
+        bulk("slide", 151, 50, SCORES, LABELS, every=10, read=names),
+        *each("push", 201, 60, SCORES, LABELS),
+        lambda made: made.readings(),
+    ]
+
+
+def rising(weight: float, start: int, stop: int) -> list[Call]:
+    return [lambda made, i=i: made.add(float(i), i % 3, weight) for i in range(start, stop)]
+
+
+def calls_of_rising_ordinals() -> list[Call]:
+    """Open a new leaf where the rows of weights are full too, after walks of every kind."""
+    # Rows come by 16, 20, 25 and 31: 92 are full as the second leaf of 64 scores is.
+    return [
+        *rising(1, 0, 36),
+        *rising(2.5, 36, 128),
+        lambda made: made.remove(0.0, 0),
+        *rising(2.5, 128, 131),
+        lambda made: made.vuhs(),
+        *[lambda made, i=i: made.remove(float(i), i % 3, 2.5) for i in range(36, 131)],
+        *rising(1, 36, 70),
+    ]
+
+
 def calls_of_ordinal_window() -> list[Call]:
     return [
         *each("push", 0, 30, SCORES, CLASSES),
@@ -104,6 +154,9 @@ STRUCTURES: dict[str, tuple[Callable[[], Any], Callable[[], list[Call]]]] = {
     "filled roc": (core.Roc, calls_of_filled_roc),
     "count window": (partial(core.CountWindow, 700), calls_of_count_window),
     "ordinal roc": (partial(core.OrdinalRoc, 4), calls_of_ordinal_roc),
+    "moved roc": (core.Roc, calls_of_moved_roc),
+    "moved window": (partial(core.CountWindow, 50), calls_of_moved_window),
+    "rising ordinals": (partial(core.OrdinalRoc, 3), calls_of_rising_ordinals),
     "ordinal window": (partial(core.OrdinalCountWindow, 4, 200), calls_of_ordinal_window),
 }
 
@@ -123,6 +176,13 @@ def state(made: Any) -> list[Any]:
     return [*parts, *columns]
 
 
+def numbers(result: Any) -> list[Any]:
+    """What a call gave, in numbers."""
+    if result is None:
+        return []
+    return list(result) if isinstance(result, tuple) else [result]
+
+
 def same(one: list[Any], two: list[Any]) -> bool:
     """Tell whether all is the same, but for the last digits of what weights add up to."""
     return len(one) == len(two) and all(
@@ -136,17 +196,17 @@ def starved(make: Callable[[], Any], calls: list[Call]) -> int:
     """Fail the first allocation, then the second, and so on until all calls need fewer."""
     memory = ctypes.CDLL(None)
     whole = make()
-    for call in calls:
-        call(whole)
+    told = [call(whole) for call in calls]
     expected = state(whole)
     failures = 0
     while True:
         made = make()
         done = 0
+        results: list[Any] = [None] * len(calls)
         memory.starve(failures)
         try:
-            for done, call in enumerate(calls):  # noqa: B007 - read when one fails
-                call(made)
+            for done, call in enumerate(calls):
+                results[done] = call(made)
             refused = False
         except (MemoryError, SystemError):
             # Parts of numpy fail without saying how.
@@ -160,9 +220,12 @@ def starved(make: Callable[[], Any], calls: list[Call]) -> int:
             for call in calls[:done]:
                 call(twin)
             assert same(state(made), state(twin)), f"allocation {failures}, call {done}"
-            for call in calls[done:]:
-                call(made)
+            results[done:] = [call(made) for call in calls[done:]]
         assert same(state(made), expected), f"allocation {failures}, call {done}"
+        for at, (left, right) in enumerate(zip(results, told, strict=True)):
+            assert same(numbers(left), numbers(right)), (
+                f"allocation {failures}, result of call {at}"
+            )
         failures += 1
 
 
