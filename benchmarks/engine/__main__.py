@@ -1,4 +1,4 @@
-"""Print ns per event of the engine, its peers and the seed paper's baselines, in one run.
+"""Print ns per event of the engine, its peers and the baselines of Tatti's paper.
 
 python -m benchmarks.engine [--quick] [--sizes 1e3,1e4] [--only auc] [--save FILE]
 

@@ -1,4 +1,4 @@
-// The seed paper's baselines, compiled: a sliding window whose AUC is read after every so many events.
+// The baselines of Tatti's paper, compiled: a sliding window, its AUC read after every so many events.
 //
 //     baselines KIND SIZE EVERY SECONDS < events
 //

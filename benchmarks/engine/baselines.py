@@ -1,4 +1,4 @@
-"""The seed paper's baselines, each checked against the engine at every reading it is timed for.
+"""The baselines of Tatti's paper, each checked against the engine at every reading it is timed for.
 
 From scratch in O(n log n): AUC with numpy and with scikit-learn, H with scipy's isotonic
 regression and with `hmeasure`. Compiled from `baselines.cpp`: a balanced tree that is swept at each
