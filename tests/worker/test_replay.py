@@ -449,10 +449,40 @@ def test_several_processes_give_the_bytes_of_one(job: Callable[..., Path], tmp_p
     assert (tmp_path / "1.bad").read_bytes().count(b"\n") == 2
 
 
-def test_processes_are_for_updates_alone(
+def test_several_processes_sweep_and_raise_alerts_as_one_does(
     job: Callable[..., Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    folder = tmp_path / "days"
+    folder.mkdir()
+    documents = events(3_000)
+    jsonl(folder / "1.jsonl", documents[:1_500])
+    pq.write_table(pa.Table.from_pylist(documents[1_500:]), folder / "2.parquet")
+    command = ["replay", "-c", str(job()), str(folder), "--from", "200", "--only", "[!N]*"]
+    command += ["--sweep", "short:window.size=20,60", "--sweep", "long:window.slide=10,50"]
+    command += ["--alert", "auc < 0.9 for 2", "--alert", "h > 0.1", "--change", "700"]
+    told = []
+    for processes in ("1", "2"):
+        (tmp_path / processes).mkdir()
+        out = ["-o", str(tmp_path / processes / "u.jsonl"), "--processes", processes]
+        assert rocstream([*command, *out]) == 0
+        told.append(capfd.readouterr().out.partition(" events from ")[0])
+    assert told[0] == told[1]
+    assert "alert auc < 0.9 for 2" in told[0]
+    names = sorted(path.name for path in (tmp_path / "1").iterdir())
+    assert len(names) == 4
+    for name in names:
+        one = (tmp_path / "1" / name).read_bytes()
+        assert one.count(b"\n") > 60
+        assert (tmp_path / "2" / name).read_bytes() == one
+
+
+@pytest.mark.parametrize("option", [["--report", "r.html"], ["--compare-keys", "007", "NA"]])
+def test_processes_leave_out_what_looks_at_all_keys_together(
+    job: Callable[..., Path],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    option: list[str],
+) -> None:
     path = jsonl(tmp_path / "x.jsonl", events(1))
-    command = ["replay", "-c", str(job()), str(path), "-j", "2", "--alert", "auc < 1"]
-    assert rocstream(command) == 2
-    assert "--processes is for updates alone" in capfd.readouterr().err
+    assert rocstream(["replay", "-c", str(job()), str(path), "-j", "2", *option]) == 2
+    assert "--processes is for updates, sweeps and alerts" in capfd.readouterr().err

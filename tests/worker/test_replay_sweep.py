@@ -15,6 +15,7 @@ from inmemory import HEAD
 
 from config.errors import SettingsError
 from worker.cli.commands import run as rocstream
+from worker.replay import alerts
 from worker.replay.alerts import Watchman, rule
 from worker.replay.backtest import Backtest, Options
 from worker.replay.series import POINTS, Point, Recorder, Series
@@ -119,6 +120,29 @@ def test_a_rule_fires_once_each_time_it_comes_to_hold(
     ]
     assert [one.offset for one in watchman.firings] == expected
     assert watchman.count == watchman.early() == len(expected)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([0.1, 0.9]), st.integers(-1, 1))),
+    st.integers(0, 3),
+)
+def test_what_two_watched_joins_to_what_one_saw(
+    readings: list[tuple[str, float, int]], kept: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alerts, "KEPT", kept)
+        whole, *parts = (Watchman(rule("auc < 0.5")) for _ in range(3))
+        for at, (key, value, behind) in enumerate(readings):
+            point = Point(at + 1, at, at, "t", 9, 3, 6, full=True, values={"auc": value})
+            for watchman in (whole, parts[key == "a"]):
+                watchman.take(key, [point], [behind])
+        joined = Watchman(rule("auc < 0.5"))
+        for part in parts:
+            joined.join(part)
+    assert joined.count == whole.count
+    assert (joined.first(), joined.early()) == (whole.first(), whole.early())
+    assert joined.behind() == whole.behind()
+    assert joined.firings == whole.firings
 
 
 def test_windows_that_fill_up_do_not_fire() -> None:

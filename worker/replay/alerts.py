@@ -109,6 +109,9 @@ class Watchman:
     count: int = 0
     firings: list[Firing] = field(default_factory=list)
     _lengths: dict[str, int] = field(default_factory=dict)
+    _early: int = 0
+    _first: Firing | None = None
+    _behind: dict[str, int] = field(default_factory=dict)
 
     def take(self, key: str, points: Iterable[Point], behind: Iterable[int]) -> None:
         """Take in a key's readings in order; undefined ones change nothing."""
@@ -119,25 +122,45 @@ class Watchman:
                 continue
             length = length + 1 if self.rule.holds(value) else 0
             if length == self.rule.runs:
-                self.count += 1
-                if len(self.firings) < KEPT:
-                    self.firings.append(
-                        Firing(key, value, point.time, point.offset, point.topic, point.seq, since)
-                    )
+                self._fire(
+                    Firing(key, value, point.time, point.offset, point.topic, point.seq, since)
+                )
         self._lengths[key] = length
 
+    def _fire(self, firing: Firing) -> None:
+        self.count += 1
+        if len(self.firings) < KEPT:
+            self.firings.append(firing)
+        if firing.behind < 0:
+            self._early += 1
+        else:
+            self._behind.setdefault(firing.key, firing.behind)
+        self._first = _earlier(self._first, firing)
+
+    def join(self, other: Watchman) -> None:
+        """Take over what another saw, who followed the same rule over other keys."""
+        self.count += other.count
+        self.firings = sorted(
+            [*self.firings, *other.firings], key=lambda one: (one.time, one.offset)
+        )[:KEPT]
+        self._lengths.update(other._lengths)
+        self._early += other._early
+        self._behind.update(other._behind)
+        self._first = _earlier(self._first, other._first)
+
     def first(self) -> Firing | None:
-        """Return the first firing; in offset order, since batches are."""
-        return min(self.firings, key=lambda one: (one.time, one.offset), default=None)
+        """Return the first firing, by time and then by offset."""
+        return self._first
 
     def behind(self) -> list[int]:
         """Return, by key, the events between the change and the first firing after it."""
-        found: dict[str, int] = {}
-        for one in self.firings:
-            if one.behind >= 0:
-                found.setdefault(one.key, one.behind)
-        return sorted(found.values())
+        return sorted(self._behind.values())
 
     def early(self) -> int:
         """Return how often it fired before the change."""
-        return sum(one.behind < 0 for one in self.firings)
+        return self._early
+
+
+def _earlier(one: Firing | None, other: Firing | None) -> Firing | None:
+    known = [firing for firing in (one, other) if firing is not None]
+    return min(known, key=lambda firing: (firing.time, firing.offset), default=None)

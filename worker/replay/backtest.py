@@ -222,6 +222,9 @@ class Backtest:
             return []
         if self.comparison is not None:
             return [self.comparison.table()]
+        if self.recorders and not outcome.whole and self.options.processes > 1:
+            # What was recorded so far is with the processes, which have ended.
+            return []
         if self.recorders:
             alerts = sweep.alerts(self.variants, self.recorders, change=self.change is not None)
             return [sweep.table(self.variants, self.recorders), *alerts]
@@ -250,12 +253,12 @@ class Backtest:
         options = self.options
         if options.processes == 1:
             return None
-        if self.recorders or self.comparison is not None:
+        if self.pictures or self.comparison is not None:
             raise SettingsError(
-                "--processes is for updates alone: leave it out with --sweep, --alert, --compare, "
-                "--report and --plot"
+                "--processes is for updates, sweeps and alerts: leave it out with --compare, "
+                "--compare-keys, --report and --plot, which look at all keys together"
             )
-        for monitor in self.settings.monitors:
+        for monitor in (one for each in self.variants for one in each.settings.monitors):
             if monitor.bounded:
                 raise SettingsError(
                     f'--processes: which keys of the monitor "{monitor.name}" leave (key_ttl, '
@@ -271,12 +274,13 @@ class Backtest:
         from worker.replay.shards import ShardedPlayer  # noqa: PLC0415
 
         return ShardedPlayer(
-            self.settings,
+            [variant.settings for variant in self.variants],
             self.source,
             stretch if options.sources else None,
             Manner(event, fixed, timestamp),
             options.processes,
             keys=options.only or None,
+            recorders=self.recorders,
         )
 
     def _source(self, stretch: Span) -> Source:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from worker.events import KeyedEvents
     from worker.messages import Message
     from worker.replay.records import Log, Run
+    from worker.replay.series import Recorder
 
 _BETWEEN: Final = b',"index"'
 _END: Final = b"}}"
@@ -109,7 +110,7 @@ class Manner(NamedTuple):
 
 
 class Played(NamedTuple):
-    """Updates of one owner from one run, in the order of the log.
+    """Updates of one owner from one run under one setting, in the order of the log.
 
     Attributes
     ----------
@@ -118,7 +119,7 @@ class Played(NamedTuple):
     keys, values
         Of the messages.
     head
-        What the run has beside events, where the owner was asked for it.
+        What the run has beside events, with the first setting of the owner who tells it.
     """
 
     offsets: list[int]
@@ -134,7 +135,9 @@ class Owner:
     Parameters
     ----------
     settings, manner
-        What to replay under, and how records are read.
+        All that is replayed under, and how records are read.
+    recorders
+        One for each of the settings, or none.
     number, count
         Which owner of how many this is.
     keys
@@ -143,19 +146,22 @@ class Owner:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: Sequence[Settings],
         manner: Manner,
+        recorders: Sequence[Recorder],
         number: int,
         count: int,
         keys: Sequence[str] | None,
     ) -> None:
         self._settings, self._manner = settings, manner
+        self.recorders = recorders
+        self._makers = [one.tape for one in recorders] or [Tape] * len(settings)
         self._number, self._count = number, count
         self._chooser = Chooser(keys)
         self._parsers = [Parser(manner.event)]
         self._owners: dict[str, int] = {}
         self._table: Table | None = None
-        self._tape: Tape | None = None
+        self._tapes: list[Tape] = []
         self._log: Log | None = None
 
     def read(self, packed: tuple[Any, ...]) -> tuple[list[bytes], Batch]:
@@ -172,32 +178,39 @@ class Owner:
         log: Log,
         published: bool,  # noqa: FBT001 - sent so
         given: bytes | tuple[Any, ...],
-    ) -> Played:
+    ) -> list[Played]:
         """Play the events of the own keys: those that were read, or those of a run to read."""
-        if self._tape is None or (log != self._log and not log.goes_on):
-            self._tape = Tape(self._settings, log)
+        self._turn(log)
+        head = Batch()
+        updates: list[list[Message]] = [[] for _ in self._tapes]
+        for batch in self._batches(given, head):
+            for number, tape in enumerate(self._tapes):
+                tape.published = published
+                updates[number] += tape.play(batch)
+        if not published:
+            updates = [[] for _ in updates]
+        tells = not self._number and not isinstance(given, bytes)
+        first, *others = map(_played, updates)
+        return [first._replace(head=head if tells else None), *others]
+
+    def _turn(self, log: Log) -> None:
+        if not self._tapes or (log != self._log and not log.goes_on):
+            self._tapes = [
+                make(settings, log)
+                for make, settings in zip(self._makers, self._settings, strict=True)
+            ]
         elif log != self._log:
-            self._tape.turn(log)
+            for tape in self._tapes:
+                tape.turn(log)
         self._log = log
-        updates: list[Message] = []
-        head = None
+
+    def _batches(self, given: bytes | tuple[Any, ...], head: Batch) -> Iterator[Batch]:
         if isinstance(given, bytes):
             for share in pickle.loads(given):  # noqa: S301 - our own
-                updates += self._tape.play(Batch(keys=share.keys()))
+                yield Batch(keys=share.keys())
         else:
-            head = Batch()
             for part in self._parts(given, head):
-                updates += self._tape.play(Batch(keys=self._events(part, self._number)))
-        if not published:
-            updates = []
-        places = [_place(update.value or b"") for update in updates]
-        return Played(
-            [offset for offset, _ in places],
-            [index for _, index in places],
-            [update.key for update in updates],
-            [update.value for update in updates],
-            None if self._number else head,
-        )
+                yield Batch(keys=self._events(part, self._number))
 
     def _parts(self, packed: tuple[Any, ...], head: Batch) -> Iterator[Stretch | Batch]:
         """Take a run apart, and note in `head` what it has beside events."""
@@ -250,6 +263,17 @@ class Owner:
         return read
 
 
+def _played(updates: Sequence[Message]) -> Played:
+    places = [_place(update.value or b"") for update in updates]
+    return Played(
+        [offset for offset, _ in places],
+        [index for _, index in places],
+        [update.key for update in updates],
+        [update.value for update in updates],
+        None,
+    )
+
+
 def _place(value: bytes) -> tuple[int, int]:
     """Return offset and index of an update's source, which stand at its end."""
     _, offset, index = value.rsplit(b":", 2)
@@ -276,7 +300,13 @@ def serve(link: Connection, *arguments: Any) -> None:
         what, *task = pickle.loads(packed)  # noqa: S301 - our parent's
         answer: Any
         try:
-            answer = owner.read(*task) if what == "read" else owner.play(*task)
+            match what:
+                case "read":
+                    answer = owner.read(*task)
+                case "play":
+                    answer = owner.play(*task)
+                case _:
+                    answer = owner.recorders
         except RocstreamError as error:
             answer = error
         try:

@@ -174,6 +174,13 @@ class Recorder:
         for watchman in self.watchmen.get(monitor.name, ()):
             watchman.take(key, points, self._behind(place, points, monitor.window.slide))
 
+    def join(self, other: Recorder) -> None:
+        """Take over what another recorded of the same setting, of other keys."""
+        self.series.update(other.series)
+        for name, watchmen in self.watchmen.items():
+            for own, its in zip(watchmen, other.watchmen[name], strict=True):
+                own.join(its)
+
     def of(self, monitor: str) -> list[Series]:
         """Return the series of a monitor, keys in order."""
         return [series for (name, _), series in sorted(self.series.items()) if name == monitor]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from config import Settings
     from worker.replay.records import Log, Run, Source
+    from worker.replay.series import Recorder
     from worker.replay.span import Span
 
 AHEAD: Final = 3
@@ -47,7 +48,7 @@ class _Job:
         self.unread: tuple[Any, ...] | None = None
         self.parts: list[bytes | tuple[Any, ...]] = []
         self.batch = Batch()
-        self.played: dict[int, Played] = {}
+        self.played: dict[int, list[Played]] = {}
         packed = _packed(run)
         if isinstance(run, TableRun):
             self.parts = [packed] * owners
@@ -56,7 +57,7 @@ class _Job:
 
 
 class ShardedPlayer(Player):
-    """A player whose work is done by other processes; for one setting, without onlookers.
+    """A player whose work is done by other processes.
 
     Parameters
     ----------
@@ -66,20 +67,24 @@ class ShardedPlayer(Player):
         How the source's records are read.
     processes
         How many do the work; the parent reads the source beside them.
+    recorders
+        One for each of the settings, or none; at the end they hold what was recorded of all keys.
     """
 
     def __init__(
         self,
-        settings: Settings,
+        settings: Sequence[Settings],
         source: Source,
         span: Span | None,
         manner: Manner,
         processes: int,
         *,
         keys: Sequence[str] | None = None,
+        recorders: Sequence[Recorder] = (),
     ) -> None:
-        super().__init__([settings], source, span, keys=keys)
-        self._started = (settings, manner, processes, keys)
+        super().__init__(settings, source, span, keys=keys)
+        self._recorders = recorders
+        self._started = (self.settings, manner, processes, keys)
         self._links: list[Connection] = []
         self._busy: list[deque[tuple[str, _Job]]] = []
         self._unread: deque[_Job] = deque()
@@ -96,7 +101,7 @@ class ShardedPlayer(Player):
         try:
             for number in range(count):
                 here, there = context.Pipe()
-                arguments = (there, settings, manner, number, count, keys)
+                arguments = (there, settings, manner, self._recorders, number, count, keys)
                 child = context.Process(target=serve, args=arguments, daemon=True)
                 child.start()
                 there.close()
@@ -108,6 +113,8 @@ class ShardedPlayer(Player):
             while self._unplayed:
                 self._move()
                 yield from self._ready()
+            if self._recorders:
+                self._collect()
         finally:
             for link in self._links:
                 link.close()
@@ -135,7 +142,9 @@ class ShardedPlayer(Player):
             job = self._unplayed.popleft()
             self._played += 1
             self._tell(job.log, job.batch, published=job.published)
-            yield Step(job.log, job.batch, [_merged(list(job.played.values()))], job.published)
+            # By setting instead of by owner.
+            updates = [_merged(parts) for parts in zip(*job.played.values(), strict=True)]
+            yield Step(job.log, job.batch, updates, job.published)
 
     def _move(self) -> None:
         """Take one answer or more in, and hand out what can be."""
@@ -143,21 +152,33 @@ class ShardedPlayer(Player):
         for link in wait(busy):
             number = next(at for at, one in enumerate(self._links) if one is link)
             what, job = self._busy[number].popleft()
-            try:
-                answer = pickle.loads(self._links[number].recv_bytes())  # noqa: S301 - our child's
-            except EOFError:
-                raise RocstreamError(
-                    f"process {number} of the replay ended unexpectedly: was memory short?"
-                ) from None
-            if isinstance(answer, Exception):
-                raise answer
+            answer = self._answer(number)
             if what == "read":
                 job.parts, job.batch = answer
             else:
                 job.played[number] = answer
-                if answer.head is not None:
-                    job.batch = answer.head
+                if answer[0].head is not None:
+                    job.batch = answer[0].head
         self._hand_out()
+
+    def _answer(self, number: int) -> Any:
+        try:
+            answer = pickle.loads(self._links[number].recv_bytes())  # noqa: S301 - our child's
+        except EOFError:
+            raise RocstreamError(
+                f"process {number} of the replay ended unexpectedly: was memory short?"
+            ) from None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _collect(self) -> None:
+        """Have the owners, who have played all, tell what they recorded."""
+        for link in self._links:
+            link.send_bytes(pickle.dumps(("tell",)))
+        for number in range(len(self._links)):
+            for own, its in zip(self._recorders, self._answer(number), strict=True):
+                own.join(its)
 
     def _hand_out(self) -> None:
         for number, (link, asked) in enumerate(zip(self._links, self._busy, strict=True)):
