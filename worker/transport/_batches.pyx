@@ -5,7 +5,7 @@ The format: KIP-98, and ``DefaultRecordBatch`` and ``DefaultRecord`` of Apache K
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from worker.events._block cimport Block, Entry, Store, block_of
 
@@ -161,8 +161,10 @@ cdef class RecordBatch:
         for i in range(count):
             at = record(at, end, &entry)
             if at == NULL:
-                raise CorruptRecordException(f"record {i} of the batch at {self.base_offset}")
+                raise CorruptRecordException(f"its record {i} is none")
             entry.offset = <int64_t> (<uint64_t> self.base_offset + <uint64_t> entry.offset)
+            if entry.offset == INT64_MAX:
+                raise CorruptRecordException(f"its record {i} has no offset that another may follow")
             if appended:
                 entry.timestamp = <int64_t> begun
             else:
@@ -173,9 +175,7 @@ cdef class RecordBatch:
             added = store.add()
             added[0] = entry
         if at != end:
-            raise CorruptRecordException(
-                f"{end - at} bytes behind the records of the batch at {self.base_offset}"
-            )
+            raise CorruptRecordException(f"{end - at} bytes come behind its records")
         return block_of(store)
 
 
@@ -183,7 +183,7 @@ cdef RecordBatch batch_of(bytes data, Py_ssize_t start, Py_ssize_t end):
     cdef RecordBatch batch = RecordBatch.__new__(RecordBatch)
     cdef const uint8_t *header = <const uint8_t *> PyBytes_AS_STRING(data) + start
     if end - start <= MAGIC:
-        raise CorruptRecordException(f"a record batch of {end - start} bytes")
+        raise CorruptRecordException(f"it has {end - start} bytes")
     batch.data = data
     batch.start = header
     batch.first = start
@@ -193,10 +193,14 @@ cdef RecordBatch batch_of(bytes data, Py_ssize_t start, Py_ssize_t end):
     if batch.magic < 2:
         return batch
     if end - start < RECORDS:
-        raise CorruptRecordException(f"a record batch of {end - start} bytes")
+        raise CorruptRecordException(f"it has {end - start} bytes")
     batch.attributes = <int16_t> big_endian(header + ATTRIBUTES, 2)
     batch.producer_id = <int64_t> big_endian(header + PRODUCER, 8)
-    batch.next_offset = batch.base_offset + <int32_t> big_endian(header + LAST_DELTA, 4) + 1
+    batch.next_offset = <int64_t> (
+        <uint64_t> batch.base_offset
+        + <uint64_t> <int64_t> <int32_t> big_endian(header + LAST_DELTA, 4)
+        + 1
+    )
     return batch
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 from aiokafka.errors import (
     ConsumerStoppedError,
-    CorruptRecordException,
     KafkaConnectionError,
 )
 from aiokafka.structs import OffsetAndMetadata
@@ -22,7 +21,6 @@ from faust.tables.recovery import RebalanceAgain
 from faust.transport.drivers import aiokafka as stock
 from faust.types import TP, ConsumerMessage
 
-from config.errors import RocstreamError
 from worker.transport import fetch
 from worker.transport.offsets import OFFSET_MARK, GroupOffset
 
@@ -195,16 +193,8 @@ class Consumer(stock.Consumer):
         except (ConsumerStoppedError, asyncio.CancelledError):
             if not self.app.should_stop:
                 raise
-        except CorruptRecordException as error:
-            topic = self.app.job.settings.topics.events
-            cursors = {p: task.pipeline.cursor.offset for p, task in self.app.job.tasks.items()}
-            self.app.job.fail(
-                RocstreamError(
-                    f"the broker serves a record batch of {topic} that fails its checksum "
-                    f"({error}); next offsets by partition are {cursors}: repair the broker's "
-                    "replica, or step over the batch with `rocstream reset --to-offset`"
-                )
-            )
+        except fetch.BatchError as error:
+            self.app.job.fail(error)
 
     def ack(self, message: Message) -> bool:
         """Note that the agent is done with a run; what counts is the task's transaction."""

@@ -12,16 +12,19 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from aiokafka import codec
 from aiokafka.consumer import fetcher
 from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
 from aiokafka.record.default_records import DefaultRecordBatch
 from aiokafka.record.legacy_records import LegacyRecordBatch
 
+from config.errors import DecisionError
 from worker.events import native
+from worker.transport import codecs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from aiokafka.structs import TopicPartition
 
     from worker.events import Record
     from worker.events._block import Block
@@ -31,28 +34,65 @@ if native.COMPILED:
     from worker.events import _block
     from worker.transport import _batches
 
-_CODECS: Final = {
-    1: codec.gzip_decode,
-    2: codec.snappy_decode,
-    3: codec.lz4_decode,
-    4: codec.zstd_decode,
-}
 _MAGIC: Final = 2
 """The format since Apache Kafka 0.11; batches in older ones are left to aiokafka."""
 
 
-class RunRecords(fetcher.PartitionRecords):  # type: ignore[misc]
+class BatchError(DecisionError):
+    """A record batch, as the broker serves it, cannot be read: going on would lose its records."""
+
+
+def unreadable(partition: TopicPartition, offset: int, why: Exception) -> BatchError:
+    """Return the error that says which batch it is, what is wrong with it, and the cure."""
+    return BatchError(
+        f"the record batch at offset {offset} of the topic {partition.topic}, partition "
+        f"{partition.partition}, cannot be read: {str(why) or repr(why)}; repair the broker's "
+        "replica, or delete the records up to behind the batch (kafka-delete-records) and start a "
+        "worker with --accept-gap"
+    )
+
+
+class _Stopped(fetcher.PartitionRecords):  # type: ignore[misc]
+    """Records up to the first batch that cannot be read: those before it are delivered first."""
+
+    _fault: BatchError | None = None
+
+    def _stop(self, offset: int, why: Exception) -> None:
+        self._fault = unreadable(self._tp, offset, why)
+        self._fault.__cause__ = why
+
+    def _check(self, found: Sequence[Record]) -> Sequence[Record]:
+        if self._fault is not None and not found:
+            raise self._fault
+        return found
+
+
+class RunRecords(_Stopped):
     """The records of a response: offset, timestamp, key and value are what they have in common."""
 
     def _consumer_record(self, tp: object, record: Any) -> Any:  # noqa: ARG002 - aiokafka's signature
         return record
 
     def take(self, most: int | None) -> Sequence[Record]:
-        """Return the next records, `most` of them unless there are fewer."""
-        return list(islice(self._records_iterator, most))
+        """Return the next records, `most` of them unless there are fewer.
+
+        Raises
+        ------
+        BatchError
+            When the next batch cannot be read.
+        """
+        found: list[Record] = []
+        try:
+            found.extend(islice(self._records_iterator, most))
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - damage looks like anything
+            # What a list took before the error stays in it.
+            self._stop(self.next_fetch_offset, error)
+        return self._check(found)
 
 
-class BlockRecords(fetcher.PartitionRecords):  # type: ignore[misc]
+class BlockRecords(_Stopped):
     """The records of a response as blocks.
 
     What is delivered is what aiokafka's `_unpack_records` delivers, step by step: batches are
@@ -65,11 +105,17 @@ class BlockRecords(fetcher.PartitionRecords):  # type: ignore[misc]
     _behind = 0
 
     def take(self, most: int | None) -> Sequence[Record]:
-        """Return the next records, `most` of them unless there are fewer."""
+        """Return the next records, `most` of them unless there are fewer.
+
+        Raises
+        ------
+        BatchError
+            When the next batch cannot be read.
+        """
         parts: list[Block] = []
         taken = 0
         while most is None or taken < most:
-            block = self._open or self._next()
+            block = self._open or (None if self._fault else self._next())
             if block is None:
                 break
             part = block if most is None else block[: most - taken]
@@ -77,27 +123,36 @@ class BlockRecords(fetcher.PartitionRecords):  # type: ignore[misc]
             taken += len(part)
             self._open = block[len(part) :]
             self.next_fetch_offset = part[-1].offset + 1 if self._open else self._behind
-        return _block.block_of_blocks(parts)
+        return self._check(_block.block_of_blocks(parts))
 
     def _unpack_records(self) -> Iterator[Record]:
         while records := self.take(1):
             yield records[0]
 
     def _next(self) -> Block | None:
-        """Open the next batch that has records to deliver."""
-        while (batch := self._records.next_batch()) is not None:
-            found = batch
-            if batch.magic < _MAGIC:
-                found = LegacyRecordBatch(bytes(batch.raw), batch.magic)
-            if self._check_crcs and not found.validate_crc():
-                raise CorruptRecordException(f"Invalid CRC - {self._tp}")
-            self._behind = found.next_offset
-            if not self._is_passed_over(found):
-                block = self._decoded(found)
+        """Open the next batch that has records to deliver; stop at one that cannot be read."""
+        batch: Any = None
+        try:
+            while (batch := self._records.next_batch()) is not None:
+                block = self._opened(batch)
                 if block:
                     return block
-            self.next_fetch_offset = self._behind
+                self.next_fetch_offset = self._behind
+                batch = None
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - damage looks like anything
+            self._stop(self.next_fetch_offset if batch is None else batch.base_offset, error)
         return None
+
+    def _opened(self, batch: Any) -> Block | None:
+        """Return the records of a batch that are for us."""
+        if batch.magic < _MAGIC:
+            batch = LegacyRecordBatch(bytes(batch.raw), batch.magic)
+        if self._check_crcs and not batch.validate_crc():
+            raise CorruptRecordException("it fails its checksum")
+        self._behind = batch.next_offset
+        return None if self._is_passed_over(batch) else self._decoded(batch)
 
     def _is_passed_over(self, batch: Any) -> bool:
         """Tell whether nobody wrote the batch for us: it is a marker, or was aborted."""
@@ -117,10 +172,10 @@ class BlockRecords(fetcher.PartitionRecords):  # type: ignore[misc]
             return _block.block_of_records([one for one in batch if one.offset >= first])
         if not batch.compression_type:
             return batch.records(None, first)
-        decode = _CODECS.get(batch.compression_type)
+        decode = codecs.DECODERS.get(batch.compression_type)
         if decode is None:
-            raise UnsupportedCodecError(f"Unknown compression codec {batch.compression_type:#04x}")
-        return batch.records(bytes(decode(bytes(batch.payload))), first)
+            raise UnsupportedCodecError(f"its codec {batch.compression_type} is unknown")
+        return batch.records(decode(bytes(batch.payload)), first)
 
 
 class Run:
@@ -184,6 +239,7 @@ class RunResult(fetcher.FetchResult):  # type: ignore[misc]
 
 def install() -> None:
     """Have aiokafka's consumers of this process give runs."""
+    codecs.install()
     fetcher.FetchResult = RunResult
     if native.COMPILED:
         fetcher.MemoryRecords = _batches.Batches
