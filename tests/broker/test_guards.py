@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import time
+from threading import Event
 from typing import TYPE_CHECKING
 
 import orjson
@@ -13,6 +14,10 @@ from commands import rocstream
 from computed import assert_exactly, expected_updates, reference_h, tied_events
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from config.errors import RocstreamError
+from worker.admin import Cluster
+from worker.transport import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +43,29 @@ def make_again(job: Job, seconds: float = 20) -> None:
             time.sleep(0.1)
         else:
             return
+
+
+def test_an_id_that_is_not_told_is_not_taken_for_none(
+    new_job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the id nobody would see that the topic was made again."""
+    job = new_job(partitions=1)
+    topic = job.settings.topics.events
+    cluster = Cluster(job.settings)
+    cluster.wait(20)
+    assert len(layout.topic_id(cluster, topic)) == 22
+    with pytest.raises(KafkaException):
+        layout.topic_id(cluster, topic + "-that-is-not-there")
+    with monkeypatch.context() as patch:
+        patch.setattr(layout, "IDENTITY_CALL_SECONDS", 0.0001)
+        with pytest.raises(KafkaException):
+            layout.topic_id(cluster, topic)
+        patch.setattr(layout, "IDENTITY_SECONDS", 0.5)
+        with pytest.raises(RocstreamError, match=f"does not tell the id of the topic {topic}"):
+            layout.survey(job.settings, Event())
+    found = layout.survey(job.settings, Event())
+    assert found is not None
+    assert found.events_id == layout.topic_id(cluster, topic)
 
 
 def test_a_topic_made_again_under_a_running_worker_needs_a_decision(

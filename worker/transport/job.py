@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import faust
 import structlog
+from confluent_kafka import KafkaException
 from faust.app.base import BootStrategy
 
 from config.errors import DecisionError, RocstreamError
@@ -50,6 +51,9 @@ REJOIN_SECONDS: Final = 15.0
 
 IDENTITY_SECONDS: Final = 5.0
 """How often a running worker looks whether the events topic still is the one it started with."""
+
+IDENTITY_PAUSE_SECONDS: Final = 0.2
+"""Between two attempts to ask, while tasks wait for it to open."""
 
 GROUP_COMMIT_SECONDS: Final = 2.0
 
@@ -180,7 +184,7 @@ class Job:
         check()
         began = time.monotonic()
         self._check_count(numbers)
-        await self._check_identity()
+        await self._confirm_identity(check)
         check()
         make_room(len(numbers), self.layout.brokers)
         await self._close([p for p in self._parked if p not in numbers])
@@ -215,13 +219,31 @@ class Job:
             await asyncio.sleep(IDENTITY_SECONDS)
             try:
                 await self._check_identity()
+            except KafkaException as error:
+                # It may be away; whoever opens tasks waits for the answer.
+                log.debug("topic id not told", error=str(error))
             except DecisionError as error:
                 self.fail(error)
 
+    async def _confirm_identity(self, check: Callable[[], None]) -> None:
+        """Wait for the broker to say that the events topic still is the same."""
+        told = False
+        while True:
+            try:
+                return await self._check_identity()
+            except KafkaException as error:
+                if not told:
+                    log.warning("waiting for the id of the events topic", error=str(error))
+                told = True
+            check()
+            await asyncio.sleep(IDENTITY_PAUSE_SECONDS)
+
     async def _check_identity(self) -> None:
         topic, was = self.settings.topics.events, self.layout.events_id
+        if not was:
+            return
         found = await self._call(self._events_id)
-        if found and was not in {"", found}:
+        if found and found != was:
             raise footing.refused(f"{footing.made_again(topic, was, found)} while we ran", topic)
 
     def _events_id(self) -> str:

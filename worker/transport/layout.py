@@ -6,9 +6,9 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
-from config.errors import SettingsError
+from config.errors import RocstreamError, SettingsError
 from worker.admin import Cluster, plans
 from worker.pipeline import REJECTION_BYTES
 
@@ -24,6 +24,18 @@ REFUSED_SECONDS: Final = 5.0
 
 IDENTITY_CALL_SECONDS: Final = 5.0
 """Less than a worker has to leave: it may be asking a broker that is gone."""
+
+
+IDENTITY_SECONDS: Final = 30.0
+"""A broker that just answered is asked for the topic's id for so long."""
+
+_PAUSE_SECONDS: Final = 0.2
+
+_NO_IDS: Final = frozenset(
+    {KafkaError.UNSUPPORTED_VERSION, KafkaError._UNSUPPORTED_FEATURE}  # noqa: SLF001 - public constant
+)
+_NO_ID: Final = "A" * 22
+"""An id of zeros, in Kafka's spelling: that of a topic from before there were any."""
 
 
 class Layout(NamedTuple):
@@ -66,7 +78,7 @@ def survey(settings: Settings, stop: Event) -> Layout | None:
     CertificateError
         When the broker's certificate is not valid now.
     RocstreamError
-        When we may not see a topic.
+        When we may not see a topic, or its id is not told.
     """
     cluster = Cluster(settings)
     if not _wait(cluster, stop):
@@ -83,9 +95,12 @@ def survey(settings: Settings, stop: Event) -> Layout | None:
             f"has {counts[changelog]}: they must be equal, and a job cannot change its number of "
             "tasks, so take a new kafka.group"
         )
+    events_id = _events_id(cluster, events, stop)
+    if events_id is None:
+        return None
     return Layout(
         counts[events],
-        topic_id(cluster, events),
+        events_id,
         changelog,
         _rejection_bytes(cluster, settings.topics.rejected),
         cluster.brokers(),
@@ -117,17 +132,49 @@ def _rejection_bytes(cluster: Cluster, topic: str) -> int:
     return min(REJECTION_BYTES, int(told)) if told else REJECTION_BYTES
 
 
+def _events_id(cluster: Cluster, topic: str, stop: Event) -> str | None:
+    """Ask for the id until it is told; not knowing it would turn a guard off for good."""
+    deadline = time.monotonic() + IDENTITY_SECONDS
+    while not stop.is_set():
+        try:
+            found = topic_id(cluster, topic)
+        except KafkaException as error:
+            if time.monotonic() > deadline:
+                raise RocstreamError(
+                    f"the broker does not tell the id of the topic {topic} "
+                    f"({error.args[0].str()}): see whether the user may DESCRIBE it, and the "
+                    "broker's log"
+                ) from error
+            stop.wait(_PAUSE_SECONDS)
+        else:
+            if not found:
+                log.warning(
+                    "the broker gives topics no ids, so one that is deleted and made again is "
+                    "only known by its offsets",
+                    topic=topic,
+                )
+            return found
+    return None
+
+
 def topic_id(cluster: Cluster, topic: str) -> str:
-    """Return the topic's id, "" where the broker gives none. Blocks some seconds at the most."""
+    """Return the topic's id, "" where the broker gives none. Blocks some seconds at the most.
+
+    Raises
+    ------
+    KafkaException
+        When there was no answer, or the topic is not there or not to be seen.
+    """
     described = cluster.client.describe_topics(
         TopicCollection([topic]), request_timeout=IDENTITY_CALL_SECONDS
     )
     try:
-        found = described[topic].result().topic_id
-    except KafkaException:
-        # It is away, or has no such topic just now, or is not Apache's and does not know the call.
-        return ""
+        found = str(described[topic].result().topic_id or "")
+    except KafkaException as error:
+        if error.args[0].code() in _NO_IDS:
+            return ""
+        raise
     finally:
         # What the client tells meanwhile would pile up.
         cluster.client.poll(0)
-    return "" if found is None else str(found)
+    return "" if found == _NO_ID else found
