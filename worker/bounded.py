@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from worker.bounds import Expiry, Recency
-from worker.parts import before, moment_of, part, place_of
+from worker.parts import PLACE_BYTES, before, moment_of, part, place_of
 from worker.updates import Slides
 from worker.watch import Watch
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from worker.watch import Published
 
 Note = Literal["expired", "key_limit"]
-
-_HEAD_BYTES: Final = 8
 
 
 class BoundedWatch(Watch):
@@ -104,7 +102,7 @@ class BoundedWatch(Watch):
             self.expiry.touch(key, 0 if times is None else int(times[-1]))
         if self.recency is not None:
             # A page from before the limit was set has no head: its key is older than any other.
-            where = page.head if len(page.head) == _HEAD_BYTES else b""
+            where = page.head if len(page.head) == PLACE_BYTES else b""
             self._places.append((int.from_bytes(where, "little"), key))
 
     def restored(self) -> None:
@@ -125,7 +123,7 @@ class BoundedWatch(Watch):
         """Return where the key's newest event stands, for who drops the oldest key."""
         if self.recency is None:
             return b""
-        return self.recency[key].to_bytes(_HEAD_BYTES, "little")
+        return self.recency[key].to_bytes(PLACE_BYTES, "little")
 
     def _touch(self, keys: Mapping[str, KeyedEvents]) -> None:
         if self.expiry is not None:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 _INDEX_BITS: Final = 20
 """A value has at most a million bytes, so no event of a record has a larger index."""
 
+PLACE_BYTES: Final = 11
+"""Of a place as a number: offsets are below 2^63."""
+
 
 class Moment(NamedTuple):
     """An event or a heartbeat: its time (ms), and its record and element there."""

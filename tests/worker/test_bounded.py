@@ -477,6 +477,24 @@ def test_bounds_that_are_set_later_keep_the_state(
     assert log.open(free).cursor.offset == 6
 
 
+@pytest.mark.parametrize("start", [2**44 - 3, 2**53, 2**63 - 9])
+def test_the_oldest_key_is_known_at_any_offset(
+    settings_of: Callable[..., config.Settings], start: int
+) -> None:
+    """A restart behind each record, which takes the places from the pages."""
+    job = settings_of(TIMED + LIMITED)
+    records = [
+        record._replace(offset=start + record.offset)
+        for record in logged([event(key, 0) for key in "abacab"])
+    ]
+    log = Log()
+    for record in records:
+        pipeline = log.run(job, [record])
+        assert content(log.open(job)) == content(pipeline)
+    assert values(log) == Walk(job.monitors).run(records)
+    assert [key for _, key, note in notes(log) if note] == ["b", "c"]
+
+
 def test_windows_given_up_behind_a_gap_take_their_bounds_with_them(
     settings_of: Callable[..., config.Settings],
 ) -> None:
