@@ -237,10 +237,12 @@ cdef bint looked_at(bytes key, bytes value, Place *place) noexcept:
         if at + TIMES > size:
             return False
         place.width = text[at + 8]
+        if place.width not in (1, 2, 4, 8):
+            return False
         at += TIMES + place.width * place.count
     if place.flags & HAS_WEIGHTS:
         at += 8 * place.count
-    return at == size and place.width in (0, 1, 2, 4, 8)
+    return place.count > 0 and at == size
 
 
 def unpack(list records):
@@ -275,8 +277,6 @@ def unpack(list records):
     labels = np.empty(total, np.uint8)
     times = np.zeros(total, np.int64) if flags & HAS_TIMES else None
     weights = np.ones(total) if flags & HAS_WEIGHTS else None
-    if total == 0:
-        return first, Columns(scores, labels, weights, times), head
     cdef double *score = <double *> pointer_of(scores)
     cdef uint8_t *label = <uint8_t *> pointer_of(labels)
     cdef int64_t *time = NULL

@@ -225,6 +225,9 @@ def unpack_page(key: bytes, value: bytes) -> Page:
         When version, checksum or lengths do not fit.
     """
     body = _unseal(key, _KIND_PAGE, value)
+    width = _width(body)
+    if width is None:
+        raise _unfit(key)
     first, count, flags, head_size = _HEAD.unpack_from(body)
     at = _HEAD.size
     head = body[at : at + head_size]
@@ -236,13 +239,30 @@ def unpack_page(key: bytes, value: bytes) -> Page:
     at += packed
     times = weights = None
     if flags & _HAS_TIMES:
-        base, width = _TIMES.unpack_from(body, at)
+        base, _ = _TIMES.unpack_from(body, at)
         at += _TIMES.size
         times = np.frombuffer(body, _DTYPES[width], count, at).astype(np.int64) + base
         at += width * count
     if flags & _HAS_WEIGHTS:
         weights = np.frombuffer(body, "<f8", count, at).astype(np.float64)
     return Page(first, Columns(scores, labels, weights, times), head)
+
+
+def _width(body: bytes) -> int | None:
+    """Return the bytes that a page has for each time, 0 without any; None for what is no page."""
+    if len(body) < _HEAD.size:
+        return None
+    _, count, flags, head_size = _HEAD.unpack_from(body)
+    size = _HEAD.size + head_size + 8 * count + -(-count // 8)
+    width = 0
+    if flags & _HAS_TIMES:
+        width = body[size + 8] if len(body) >= size + _TIMES.size else 0
+        if width not in _DTYPES:
+            return None
+        size += _TIMES.size + width * count
+    if flags & _HAS_WEIGHTS:
+        size += 8 * count
+    return width if count and size == len(body) else None
 
 
 def written(
@@ -365,11 +385,22 @@ def unpack_cursor(value: bytes) -> Cursor:
     StateError
         When version, checksum or fields do not fit.
     """
-    fields: dict[str, Any] = orjson.loads(_unseal(CURSOR_KEY, _KIND_CURSOR, value))
-    fields["monitors"] = {k: MonitorState(**v) for k, v in fields["monitors"].items()}
-    if "inside" in fields:
-        fields["inside"] = tuple(fields["inside"])
-    return Cursor(**fields)
+    body = _unseal(CURSOR_KEY, _KIND_CURSOR, value)
+    try:
+        fields: dict[str, Any] = orjson.loads(body)
+        fields["monitors"] = {k: MonitorState(**v) for k, v in fields["monitors"].items()}
+        if "inside" in fields:
+            fields["inside"] = tuple(fields["inside"])
+        return Cursor(**fields)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise _unfit(CURSOR_KEY) from error
+
+
+def _unfit(key: bytes) -> StateError:
+    return StateError(
+        f"the changelog record with the key {key[:80]!r} does not fit its own lengths or "
+        "fields: the topic was written by something else; restore it, or run `rocstream reset`"
+    )
 
 
 def _seal(key: bytes, kind: int, body: bytes) -> bytes:

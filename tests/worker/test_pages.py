@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import struct
+from contextlib import suppress
+from typing import Any
+from zlib import crc32
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import Columns, CountWindow
+from worker import pages
 from worker.pages import (
+    COMPILED,
     CURSOR_KEY,
     PAGE_EVENTS,
     Cursor,
@@ -101,6 +108,81 @@ def test_a_flipped_bit_is_noticed(events: Columns, data: st.DataObject) -> None:
     value[at] ^= 1 << data.draw(st.integers(0, 7))
     with pytest.raises(StateError):
         unpack_page(KEY, bytes(value))
+
+
+def sealed(key: bytes, kind: int, body: bytes) -> bytes:
+    """A record whose checksum fits, whatever it holds."""
+    return struct.pack("<BBI", pages.FORMAT, kind, crc32(body, crc32(key))) + body
+
+
+@st.composite
+def mutated(draw: st.DrawFn, body: bytes) -> bytes:
+    """Bytes changed, cut out and put in; at the beginning and the end above all."""
+    found = bytearray(body)
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, min(20, len(found))) | st.integers(0, len(found)))
+        gone = draw(st.integers(0, 1) | st.integers(0, 12))
+        found[at : at + gone] = draw(st.binary(max_size=12) | st.sampled_from([b"\0", b"\xff"]))
+    return bytes(found)
+
+
+def unpacked(value: bytes, *, compiled: bool) -> list[Any] | None:
+    """What a page holds, as plain values; None where it is refused."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "COMPILED", compiled)
+        try:
+            page = joined([(KEY, value)])
+        except StateError:
+            return None
+    columns = [None if column is None else column.tobytes() for column in page.columns]
+    return [page.first, page.head, *columns]
+
+
+@settings(max_examples=200)
+@given(columns(), st.integers(0, 2**60), st.binary(max_size=255), st.data())
+def test_a_page_that_does_not_fit_its_lengths_is_refused(
+    events: Columns, first: int, head: bytes, data: st.DataObject
+) -> None:
+    body = pack_page(KEY, Page(first, events, head))[6:]
+    value = sealed(KEY, 1, data.draw(mutated(body)))
+    plain = unpacked(value, compiled=False)
+    if COMPILED:
+        compiled = pages._pages.unpack([(KEY, value)])
+        assert (compiled is None) == (plain is None)
+        assert unpacked(value, compiled=True) == plain
+
+
+@pytest.mark.parametrize("width", [0, 3, 5, 16, 255])
+def test_a_width_of_times_that_there_is_not_is_refused(width: int) -> None:
+    body = struct.pack("<QHBBdBqB", 0, 1, 1, 0, 0.5, 0x80, 7, width) + bytes(width)
+    assert unpacked(sealed(KEY, 1, body), compiled=False) is None
+    assert not COMPILED or pages._pages.unpack([(KEY, sealed(KEY, 1, body))]) is None
+
+
+@pytest.mark.parametrize("flags", [0, 1, 2, 3])
+def test_a_page_without_events_is_refused(flags: int) -> None:
+    body = struct.pack("<QHBB", 0, 0, flags, 0) + struct.pack("<qB", 0, 1) * (flags & 1)
+    assert unpacked(sealed(KEY, 1, body), compiled=False) is None
+    assert not COMPILED or pages._pages.unpack([(KEY, sealed(KEY, 1, body))]) is None
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_a_cursor_that_lacks_its_fields_is_refused(data: st.DataObject) -> None:
+    monitors = {"m": MonitorState("count", 3, 4, 5)}
+    body = pack_cursor(Cursor("t", "i", 1, "f", monitors=monitors, inside=("m",)))[6:]
+    value = sealed(CURSOR_KEY, 0, data.draw(mutated(body)))
+    with suppress(StateError):
+        assert isinstance(unpack_cursor(value), Cursor)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"7", b"[]", b"{}", b'{"monitors":7}', b'{"monitors":{"m":7}}', b'{"monitors":{}}'],
+)
+def test_a_cursor_of_something_else_is_refused(body: bytes) -> None:
+    with pytest.raises(StateError, match="does not fit"):
+        unpack_cursor(sealed(CURSOR_KEY, 0, body))
 
 
 def test_a_page_under_another_key_is_noticed() -> None:
