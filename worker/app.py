@@ -34,8 +34,8 @@ RUN_RECORDS: Final = 20_000
 FETCH_BYTES: Final = 4 << 20
 BUFFERED_RUNS: Final = 8
 GC_OBJECTS: Final = 2_000
-"""New objects after which the collector looks at them. Runs are few objects and many bytes: those
-that wait in a cycle for the collector held 300 MB when it came after 50,000."""
+"""New objects after which the collector looks at them. Runs are few objects and many bytes, and
+some wait in a cycle for the collector: with 50,000 objects to a look they hold 300 MB."""
 
 METADATA_MS: Final = 60_000
 """How soon a topic that has grown is noticed, unless [kafka.client] says otherwise."""

@@ -213,8 +213,10 @@ class Job:
         """Fail the job when the events topic is made again under it; runs until it is cancelled.
 
         The consumer goes by the topic's name: where the new log reaches as far as the old one
-        did, it would read on there as if nothing had happened.
+        did, it would read on there as if nothing had happened. A look that fails is logged, and the
+        next one comes as ever.
         """
+        failures = 0
         while not self.failed.done():
             await asyncio.sleep(IDENTITY_SECONDS)
             try:
@@ -224,6 +226,13 @@ class Job:
                 log.debug("topic id not told", error=str(error))
             except DecisionError as error:
                 self.fail(error)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the watch goes on
+                failures += 1
+                log.warning(
+                    "could not look whether the events topic is the same",
+                    error=f"{type(error).__name__}: {error}",
+                    failures=failures,
+                )
 
     async def _confirm_identity(self, check: Callable[[], None]) -> None:
         """Wait for the broker to say that the events topic still is the same."""

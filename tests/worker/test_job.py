@@ -1,0 +1,55 @@
+"""What a job looks after while its tasks work."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from structlog.testing import capture_logs
+
+from config.errors import DecisionError
+from worker.transport import job as job_module
+from worker.transport.job import Job
+from worker.transport.layout import Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from config import Settings
+
+WAIT_SECONDS = 30.0
+
+
+class LookingJob(Job):
+    """A job whose looks at the events topic find these ids, or fail."""
+
+    def __init__(self, settings: Settings, *found: str | Exception) -> None:
+        super().__init__(settings, Layout(1, "first", "changelog", 1000), accept_gap=False)
+        self._found = iter(found)
+
+    def _events_id(self) -> str:
+        found = next(self._found)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no"), OSError(24, "too many"), KeyError("events")])
+def test_the_watch_over_the_events_topic_outlives_a_look_that_fails(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(job_module, "IDENTITY_SECONDS", 0)
+
+    async def watched() -> BaseException:
+        job = LookingJob(settings_of(), error, "first", "", error, "second")
+        try:
+            await asyncio.wait_for(job.watch_identity(), WAIT_SECONDS)
+            return await job.failed
+        finally:
+            job.pool.shutdown()
+
+    with capture_logs() as logs:
+        assert isinstance(asyncio.run(watched()), DecisionError)
+    assert [line["failures"] for line in logs] == [1, 2]
+    assert all(type(error).__name__ in line["error"] for line in logs)
