@@ -6,6 +6,7 @@ import pickle
 import queue
 import signal
 import threading
+import traceback
 import zlib
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -309,6 +310,16 @@ def serve(link: Connection, *arguments: Any) -> None:
                     answer = owner.recorders
         except RocstreamError as error:
             answer = error
+        except MemoryError:
+            answer = RocstreamError(
+                "a process of the replay ran out of memory: take fewer with --processes"
+            )
+        except Exception as error:  # noqa: BLE001 - the parent raises it
+            # As text: not every exception comes through a pipe.
+            answer = RuntimeError(
+                f"a process of the replay failed: {type(error).__name__}: {error}"
+            )
+            answer.add_note(traceback.format_exc())
         try:
             link.send_bytes(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
         except OSError:
