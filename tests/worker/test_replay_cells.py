@@ -14,10 +14,10 @@ from config import EventSettings
 from config.errors import RocstreamError
 from worker.cli import rows
 from worker.events import Parser
+from worker.events.record import Taken
 from worker.replay import cells
 from worker.replay.files import Member, opened
 from worker.replay.grouping import Stretch
-from worker.replay.records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -100,7 +100,7 @@ def one_by_one(
             why = f"x.csv:{one.line}: {one.why}"
             refused.rejections.append(cells.Rejection(None, None, offset, "bad_row", why))
         else:
-            records.append(Record(offset, timestamp, fixed, one.value))
+            records.append(Taken(offset, timestamp, fixed, one.value))
     count = len(refused.rejections)
     refused.counts.update({"records": count, "rejected": count, "rejected.bad_row": count})
     yield refused

@@ -16,9 +16,10 @@ from pyarrow import parquet as parquet_files
 
 from config import EventSettings
 from worker.events import Parser
+from worker.events.record import Taken
 from worker.replay import parquet
 from worker.replay.files import timestamp_of
-from worker.replay.records import LineRun, Record, RecordRun
+from worker.replay.records import LineRun, RecordRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -107,7 +108,7 @@ def test_lines_are_read_as_records_are(event: EventSettings, lines: list[Any]) -
     texts = [written(line) for line in lines]
     timestamp = timestamp_of(event)
     run = LineRun(b"\n".join(texts), len(texts), 5, [Parser(event)], b"fixed", timestamp)
-    records = [Record(at, timestamp, b"fixed", text) for at, text in enumerate(texts, 5)]
+    records = [Taken(at, timestamp, b"fixed", text) for at, text in enumerate(texts, 5)]
     assert told(run.batches(0)) == told(Parser(event).batches(records))
     assert told(run.cut(6, 9).batches(0)) == told(Parser(event).batches(records[1:4]))
 
@@ -115,7 +116,7 @@ def test_lines_are_read_as_records_are(event: EventSettings, lines: list[Any]) -
 def test_records_of_a_topic_are_cut_by_their_offsets() -> None:
     event = EventSettings()
     value = b'{"score": 1, "label": 1}'
-    records = [Record(at, 5, b"k", value) for at in (3, 4, 7, 9)]
+    records = [Taken(at, 5, b"k", value) for at in (3, 4, 7, 9)]
     run = RecordRun(records, 12, [Parser(event)])
     assert (run.first, run.last, len(run)) == (3, 12, 4)
     assert told(run.cut(4, 9).batches(0)) == told(Parser(event).batches(records[1:3]))
@@ -143,7 +144,7 @@ def test_rows_of_parquet_end_batches_at_the_ticks_at_which_records_do(
     event = EventSettings(key=("key",), time=("time",))
     (run,) = parquet.Table(str(path), [event], None, timestamp_of(event)).runs()
     records = [
-        Record(at, timestamp_of(event), None, orjson.dumps(row)) for at, row in enumerate(rows)
+        Taken(at, timestamp_of(event), None, orjson.dumps(row)) for at, row in enumerate(rows)
     ]
 
     def ends(batches: Any) -> list[Any]:

@@ -26,7 +26,7 @@ class Record(Protocol):
 
 
 class Taken(NamedTuple):
-    """A record that was taken out of a block."""
+    """A record by itself; `timestamp` in ms, negative without one."""
 
     offset: int
     timestamp: int

@@ -19,8 +19,9 @@ import numpy as np
 from worker.events import Batch, Parser, Rejection
 from worker.events.fields import KEY_BYTES, Fields
 from worker.events.reasons import RefusedError
+from worker.events.record import Taken
 from worker.replay.grouping import Columns, Stretch
-from worker.replay.records import Record, RecordRun
+from worker.replay.records import RecordRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -268,9 +269,9 @@ class _Way:
             one[: len(other)] == other for one, other in itertools.permutations(paths, 2)
         )
 
-    def records(self, rows: _Rows, first: int) -> tuple[list[Record], list[Rejection]]:
+    def records(self, rows: _Rows, first: int) -> tuple[list[Taken], list[Rejection]]:
         """Take rows one by one: the records, and what is none."""
-        good: list[Record] = []
+        good: list[Taken] = []
         bad: list[Rejection] = []
         for number, (row, line) in enumerate(zip(rows, rows.lines, strict=True)):
             built = rows.errors.get(number) or self._shape.event(row)
@@ -278,7 +279,7 @@ class _Way:
             if isinstance(built, str):
                 bad.append(Rejection(None, None, at, BAD_ROW, f"{self._name}:{line}: {built}"))
             else:
-                good.append(Record(at, self._timestamp, self._fixed, built.value))
+                good.append(Taken(at, self._timestamp, self._fixed, built.value))
         return good, bad
 
     def stretch(self, rows: _Rows, first: int) -> Stretch | None:

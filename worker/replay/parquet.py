@@ -18,9 +18,10 @@ from config.errors import RocstreamError, SettingsError
 from config.paths import render
 from worker.events import Parser
 from worker.events.fields import KEY_BYTES, TIME_MAX, TIME_UNITS
+from worker.events.record import Taken
 from worker.replay.files import needed
 from worker.replay.grouping import Columns, Stretch
-from worker.replay.records import BATCH_EVENTS, Record
+from worker.replay.records import BATCH_EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -328,7 +329,7 @@ class _Rows:
             return None
         return times
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[Taken]:
         """Write each row as the JSON that a producer would have sent."""
         event, table = self._event, self._table
         columns = [
@@ -343,7 +344,7 @@ class _Rows:
                     inner = inner.setdefault(part, {})
                 inner[path[-1]] = values[at]
             value = json.dumps(document, default=str, ensure_ascii=False).encode()
-            yield Record(self._first + at, table.timestamp, table.fixed, value)
+            yield Taken(self._first + at, table.timestamp, table.fixed, value)
 
 
 def _joined(batches: Sequence[Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from worker.events import native
 
@@ -11,20 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from config import EventSettings
-    from worker.events import Batch, Parser
+    from worker.events import Batch, Parser, Record
 
 
 BATCH_EVENTS: Final = 1 << 19
 """Events of a batch at the most: many, so that a key's window stays in the cache for long."""
-
-
-class Record(NamedTuple):
-    """A record as the parser takes it; `timestamp` in ms, negative without one."""
-
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
 
 
 @dataclass(frozen=True, slots=True)

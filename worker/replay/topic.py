@@ -18,7 +18,8 @@ from config.kafka import librdkafka
 from config.log import LIBRDKAFKA
 from worker.admin import BrokerAwayError, Cluster
 from worker.events import Parser
-from worker.replay.records import Log, Record, RecordRun
+from worker.events.record import Taken
+from worker.replay.records import Log, RecordRun
 from worker.replay.span import Span
 
 if TYPE_CHECKING:
@@ -321,11 +322,11 @@ class TopicSource:
         return 0
 
 
-def _records(messages: Sequence[Message], stop: int) -> list[Record]:
+def _records(messages: Sequence[Message], stop: int) -> list[Taken]:
     """Return messages as records, those before `stop`."""
     offsets: list[Any] = [message.offset() for message in messages]
     inside = messages[: bisect_left(offsets, stop)]
     return [
-        Record(offset, message.timestamp()[1], message.key(), message.value())
+        Taken(offset, message.timestamp()[1], message.key(), message.value())
         for offset, message in zip(offsets, inside, strict=False)
     ]
