@@ -260,3 +260,42 @@ def test_options_that_do_not_go_together_are_refused(
     assert "leave --key and" in replay(path, "--key", "a", event='[event]\nkey = "key"\n').errors
     assert "insist with --force" in replay(path, "-o", "topic:updates").errors
     assert "it is a directory" in replay(path, "-o", tmp_path).errors
+
+
+def test_a_stretch_with_nothing_in_it_is_told_with_what_there_is(
+    replay: Callable[..., Result], tmp_path: Path
+) -> None:
+    path = lines(
+        tmp_path / "x.jsonl",
+        *({"key": "k", "score": 1, "label": 1, "time": 1_764_460_800_000 + n} for n in (0, 2_500)),
+    )
+    event = '[event]\ntime = "time"\n'
+    seen = "times from 2025-11-30T00:00:00Z to 2025-11-30T00:00:02.500000Z"
+    for given in (
+        ["--from", "2026-01-01T00:00Z"],
+        ["--from", "2026-01-01T00:00Z", "--cold"],
+        ["--to", "2025-01-01T00:00Z"],
+        ["--from", "2025-01-01T00:00Z", "--to", "2025-02-01T00:00Z"],
+    ):
+        result = replay(path, *given, event=event)
+        assert result.code == 0
+        assert "0 events from" in result.out
+        told = "note: nothing lies between --from and --to: 0 events; what was read has "
+        assert f"{told}{seen}" in " ".join(result.errors.split())
+    result = replay(path, "--from", "7", event=event)
+    assert result.code == 0
+    assert "what was read has the offsets 0 to 1" in " ".join(result.errors.split())
+    assert "nothing lies" not in replay(path, "--from", "1", event=event).errors
+
+
+def test_a_zst_file_that_is_cut_short_is_told_as_such(
+    replay: Callable[..., Result], tmp_path: Path
+) -> None:
+    pa = pytest.importorskip("pyarrow")
+    path = tmp_path / "x.jsonl.zst"
+    with pa.CompressedOutputStream(str(path), "zstd") as file:
+        file.write(lines(tmp_path / "x.jsonl", *GOOD).read_bytes())
+    path.write_bytes(path.read_bytes()[:-9])
+    result = replay(path)
+    assert result.code == 1
+    assert "x.jsonl.zst is cut short, or no zstd file" in result.errors

@@ -153,7 +153,7 @@ class Backtest:
             results.print(table)
         places = list(dict.fromkeys(place for place in outcome.places if place))
         results.print(session.sentence() + (f" in {', '.join(places)}" if places else ""))
-        for note in self._notes():
+        for note in self._notes(outcome):
             told.print(f"note: {note}")
         if self.rejected.first:
             told.print(f"first rejected: {self.rejected.first}")
@@ -185,7 +185,7 @@ class Backtest:
             moments=moments,
             comparison=self.comparison,
             change=self.change,
-            notes=self._notes(),
+            notes=self._notes(outcome),
             partial=outcome.why,
         )
 
@@ -213,9 +213,14 @@ class Backtest:
             return ()
         return BASE if number else (*BASE, *INTERVAL)
 
-    def _notes(self) -> list[str]:
-        compared = [] if self.comparison is None else list(self.comparison.notes())
-        return [*self.source.notes, *compared]
+    def _notes(self, outcome: Outcome) -> list[str]:
+        notes = [*self.source.notes]
+        if self.comparison is not None:
+            notes += self.comparison.notes()
+        trimmer, counts = self.player.trimmer, self.player.tally.counts
+        if trimmer is not None and outcome.whole and not counts["records"]:
+            notes.append(trimmer.nothing())
+        return notes
 
     def _tables(self, outcome: Outcome) -> list[Any]:
         if self.options.out == STDOUT and not self.options.sweeps:

@@ -193,6 +193,9 @@ def opened(member: Member) -> Iterator[tuple[IO[bytes], Callable[[], int]]]:
     except UnicodeDecodeError as error:
         raise RocstreamError(f"{member.path} is no UTF-8 text: {error}") from error
     except OSError as error:
+        if error.errno is None:
+            # The system gives a number; without one it is what unpacks that complains.
+            raise RocstreamError(f"{member.path} is cut short, or no zstd file: {error}") from error
         raise RocstreamError(f"{member.path} cannot be read: {error.strerror or error}") from error
 
 

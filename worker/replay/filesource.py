@@ -46,7 +46,9 @@ class FileSource:
         self, names: Sequence[str], form: str | None = None, fields: Fields | None = None
     ) -> None:
         self.members = files.found(names, form)
-        self.name = names[0] if len(names) == 1 else f"{len(names)} sources"
+        self.name = f"{len(names)} sources"
+        if len(names) == 1:
+            self.name = "standard input" if names[0] == STDIN else names[0]
         self.notes: list[str] = []
         self._fields = fields or Fields()
         self._lines: dict[str, Lines] = {}

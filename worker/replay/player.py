@@ -136,9 +136,9 @@ class Player:
         self.source = source
         self.tally = Tally()
         self.tapes: list[Tape] = []
-        self._trimmer = None
+        self.trimmer = None
         if span is not None and span != Span():
-            self._trimmer = Trimmer(span, several=source.several)
+            self.trimmer = Trimmer(span, several=source.several)
         self.chooser = Chooser(keys)
         self._makers = list(tapes) or [Tape] * len(self.settings)
         # Whether a key leaves hangs on what the others do.
@@ -155,10 +155,10 @@ class Player:
                 self._turn(log)
                 current = log
             run, since = whole, log.since
-            if self._trimmer is not None:
-                run, since = self._trimmer.trim(whole)
+            if self.trimmer is not None:
+                run, since = self.trimmer.trim(whole)
             yield from self._play(log, run, since)
-            if self._trimmer is not None and self._trimmer.ended:
+            if self.trimmer is not None and self.trimmer.ended:
                 return
 
     def _turn(self, log: Log) -> None:

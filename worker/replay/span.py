@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _OFFSET: Final = re.compile(r"[0-9]{1,18}")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Bound(NamedTuple):
@@ -108,7 +109,7 @@ def iso_ms(text: str, where: str) -> int:
             f"{where} {text}: the time has no zone, and nobody can tell which was meant: add Z for "
             "UTC or an offset such as +01:00"
         )
-    milliseconds = (time - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000
+    milliseconds = (time - _EPOCH).total_seconds() * 1000
     if milliseconds < 0:
         raise SettingsError(f"{where} {text}: it lies before 1970")
     return round(milliseconds)
@@ -143,6 +144,14 @@ def first_at(batches: list[Batch], time: int) -> int | None:
     return min(found, default=None)
 
 
+def _times(batches: list[Batch]) -> tuple[int, int] | None:
+    """Return the least and the largest time of events; None without any."""
+    times = [np.asarray(events.times) for batch in batches for events in batch.keys.values()]
+    if not times:
+        return None
+    return int(min(one.min() for one in times)), int(max(one.max() for one in times))
+
+
 class Trimmer:
     """Cuts the runs of files to a span; files are read from their beginning anyway.
 
@@ -158,14 +167,17 @@ class Trimmer:
         self._span, self._several = span, several
         self._begun = span.start.kind == "earliest"
         self.ended = False
+        self._seen = 0
+        self._range: tuple[int, int] | None = None
 
     def trim(self, run: Run) -> tuple[Run, int]:
         """Return what is left of a run, and the offset from which on updates are published."""
         start, stop = self._span.start, self._span.stop
+        self._seen = max(self._seen, run.last)
         if stop.kind == "offset" and run.last >= stop.value:
             run = run.cut(run.first, stop.value)
             self.ended = not self._several
-        elif stop.kind == "time" and (at := first_at(list(run.batches(0)), stop.value)) is not None:
+        elif stop.kind == "time" and (at := self._first(run, stop.value)) is not None:
             run = run.cut(run.first, at)
             self.ended = True
         elif stop.kind == "earliest":
@@ -182,7 +194,29 @@ class Trimmer:
         if start.kind == "latest":
             return run.last
         if not self._begun:
-            at = first_at(list(run.batches(0)), start.value)
+            at = self._first(run, start.value)
             self._begun = at is not None
             return run.last if at is None else at
         return run.first
+
+    def _first(self, run: Run, time: int) -> int | None:
+        batches = list(run.batches(0))
+        # Of use only where nothing lies in the span, so only until something does.
+        if not self._begun or self._span.start.kind == "earliest":
+            known = [one for one in (self._range, _times(batches)) if one is not None]
+            if known:
+                self._range = min(one[0] for one in known), max(one[1] for one in known)
+        return first_at(batches, time)
+
+    def nothing(self) -> str:
+        """Say what there is instead of records between the bounds."""
+        told = "nothing lies between --from and --to: 0 events"
+        if self._range is not None:
+            low, high = (
+                (_EPOCH + timedelta(milliseconds=time)).isoformat().replace("+00:00", "Z")
+                for time in self._range
+            )
+            return f"{told}; what was read has times from {low} to {high}"
+        if self._seen:
+            return f"{told}; what was read has the offsets 0 to {self._seen - 1}"
+        return told
