@@ -201,6 +201,15 @@ class Pipeline:
             else:
                 return
 
+    def pass_over(self, offset: int) -> None:
+        """Move the cursor to an offset before which the log holds no record that is not taken in.
+
+        Behind the last one there may be markers of transactions. Were the cursor to stay before
+        them, retention that takes them with the records would seem to have taken a record.
+        """
+        if offset > self._cursor.offset:
+            self._cursor = replace(self._cursor, offset=offset, index=0, inside=None)
+
     def tick(self) -> int | None:
         """Return the event time (ms) at which keys may expire next: a batch has to end there.
 

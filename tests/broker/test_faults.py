@@ -321,6 +321,38 @@ def test_aborted_transactions_of_the_source_do_not_count(new_job: Callable[..., 
         assert_exactly(job.updates(len(expected)), expected)
 
 
+def test_markers_that_retention_takes_are_no_gap(new_job: Callable[..., Job]) -> None:
+    """An idle worker that is killed has its cursor behind them."""
+    job = new_job(partitions=1)
+    events = tied_events(1_000, keys=1, seed=3)
+    expected = expected_updates(events, reference_h)
+    producer = Producer(
+        {"bootstrap.servers": job.servers, "transactional.id": f"{job.settings.kafka.group}-source"}
+    )
+    producer.init_transactions(20)
+
+    def write(part: list[tuple[bytes, bytes]]) -> int:
+        producer.begin_transaction()
+        for key, value in part:
+            producer.produce(job.settings.topics.events, value, key)
+        producer.commit_transaction(20)
+        return job.end_offset(0)
+
+    with job.worker() as worker:
+        worker.wait_until_ready()
+        for start in range(0, 500, 100):
+            end = write(events[start : start + 100])
+        assert end == 505
+        worker.wait_for(lambda: job.cursors()[0].offset == end)
+        worker.kill()
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    eaten = TopicPartition(job.settings.topics.events, 0, end)
+    admin.delete_records([eaten])[eaten].result(20)
+    write(events[500:])
+    with job.worker():
+        assert_exactly(job.updates(len(expected)), expected)
+
+
 def test_offsets_of_the_group_set_by_hand_are_noticed(new_job: Callable[..., Job]) -> None:
     job = new_job(partitions=1)
     events = tied_events(4_000, keys=2, seed=9)

@@ -21,7 +21,7 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 import config
 from worker.admin import Cluster, plans
@@ -29,6 +29,8 @@ from worker.admin import Cluster, plans
 if TYPE_CHECKING:
     import signal
     from collections.abc import Callable, Iterable, Iterator
+
+    from worker.pages import Cursor
 
 
 def free_port() -> int:
@@ -124,6 +126,12 @@ format = "json"
         assert producer.flush(60) == 0
         assert not failed
 
+    def end_offset(self, partition: int) -> int:
+        """Where a partition of the events topic ends."""
+        place = TopicPartition(self.settings.topics.events, partition)
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        return int(admin.list_offsets({place: OffsetSpec.latest()})[place].result(20).offset)
+
     def set_group_offset(self, partition: int, offset: int) -> None:
         """Move the group as a person would, with Kafka's own tools."""
         place = TopicPartition(self.settings.topics.events, partition, offset)
@@ -192,18 +200,22 @@ format = "json"
         read = self.read(self.settings.topics.updates, count, seconds)
         return [orjson.loads(record.value or b"") for record in read]
 
-    def state(self) -> Counter[str]:
-        """Counts from the committed cursors of all tasks."""
+    def cursors(self) -> dict[int, Cursor]:
+        """The committed cursor of each task."""
         from worker.pages import CURSOR_KEY, unpack_cursor  # noqa: PLC0415
 
         changelog = plans(self.settings)[-1].name
-        last: dict[int, bytes] = {}
-        for record in self.read(changelog, 0):
-            if record.key == CURSOR_KEY and record.value is not None:
-                last[record.partition] = record.value
+        return {
+            record.partition: unpack_cursor(record.value)
+            for record in self.read(changelog, 0)
+            if record.key == CURSOR_KEY and record.value is not None
+        }
+
+    def state(self) -> Counter[str]:
+        """Counts from the committed cursors of all tasks."""
         total: Counter[str] = Counter()
-        for value in last.values():
-            total.update(unpack_cursor(value).counts)
+        for cursor in self.cursors().values():
+            total.update(cursor.counts)
         return total
 
 

@@ -64,3 +64,17 @@ def test_each_run_must_begin_where_the_last_one_ended(
 ) -> None:
     with pytest.raises(DecisionError, match="goes on at offset 13 and not at 12"):
         fed(settings_of(), 7, run_of(7, 5), run_of(13, 5))
+
+
+def test_offsets_without_records_are_passed_over(settings_of: Callable[..., Settings]) -> None:
+    """Else retention that takes the markers with the records would seem to take a record."""
+    markers = Run((), 12, 14)
+    assert markers
+    assert fed(settings_of(), 7, run_of(7, 5), markers) == 14
+    behind = run_of(14, 5)
+    behind.end = 20
+    assert fed(settings_of(), 7, run_of(7, 5), markers, behind) == 20
+
+
+def test_a_run_that_leads_nowhere_is_not_delivered() -> None:
+    assert not Run((), 7, 7)

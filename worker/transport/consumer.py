@@ -149,14 +149,14 @@ class Consumer(stock.Consumer):
                 # What was fetched for a former assignment is read again behind the next seek.
                 return
             tp = TP(found.topic, found.partition)
-            last = run.records[-1]
+            written = run.records[-1].timestamp if len(run) else None
             yield (
                 tp,
                 ConsumerMessage(
                     tp.topic,
                     tp.partition,
-                    last.offset,
-                    (last.timestamp or 0) / 1000,
+                    run.end - 1,
+                    (written or 0) / 1000,
                     0,  # of what kind the timestamp is, nobody asks
                     [],
                     b"",

@@ -187,7 +187,7 @@ class Run:
         A block, or objects.
     start, end
         Every committed record with an offset in [start, end) is here. Where offsets are missing
-        there is none: control records, aborted transactions, compaction.
+        there is none: control records, aborted transactions, compaction. All may be missing.
     unread
         Offsets that the log held behind the run when it was fetched.
     """
@@ -204,6 +204,10 @@ class Run:
 
     def __len__(self) -> int:
         return len(self.records)
+
+    def __bool__(self) -> bool:
+        """Whether it leads on in the log; aiokafka delivers what is true, records or none."""
+        return self.end != self.start
 
 
 class RunResult(fetcher.FetchResult):  # type: ignore[misc]
@@ -225,16 +229,7 @@ class RunResult(fetcher.FetchResult):  # type: ignore[misc]
         self._update_position()
         if max_records is None or len(records) < max_records:
             self._partition_records = None
-        # Responses without a record to deliver move the position as well; the next run tells of it.
-        passed_from, passed_to = getattr(state, "passed", (before, before))
-        run = Run(
-            records,
-            passed_from if passed_to == before else before,
-            state.position,
-            max((state.highwater or 0) - state.position, 0),
-        )
-        state.passed = (run.end, run.end) if records else (run.start, run.end)
-        return run
+        return Run(records, before, state.position, max((state.highwater or 0) - state.position, 0))
 
 
 def install() -> None:

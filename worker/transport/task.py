@@ -39,6 +39,9 @@ MARKERS_SECONDS: Final = 0.003
 """Pause behind a commit, in which the broker writes its markers: a transaction that comes sooner is
 told to wait, and the client waits 20 ms then."""
 
+PASSED_SECONDS: Final = 5.0
+"""After so long a cursor is committed that only markers of the source's transactions have moved."""
+
 DRAIN_SECONDS: Final = 5.0
 """How long a task that leaves may take to commit what it has. What is not committed by then is
 worked out again by the next owner, so leaving sooner costs work, never data."""
@@ -93,6 +96,7 @@ class Task:
         self._next = 0
         self._unread = 0
         self._stretched = False
+        self._later: asyncio.TimerHandle | None = None
         self._loop: asyncio.Task[None] | None = None
 
     @property
@@ -151,9 +155,12 @@ class Task:
                 await self._room.wait()
             if self.closing or self.dead:
                 return
-        if not self._at_rest():
-            self._idle.clear()
-            self._wake.set()
+        self.pipeline.pass_over(run.end)
+        if len(run):
+            self._wake_up()
+        elif self._later is None:
+            loop = asyncio.get_running_loop()
+            self._later = loop.call_later(PASSED_SECONDS, self._wake_up)
 
     async def drain(self) -> None:
         """Take nothing in any more, and commit what there is, for `DRAIN_SECONDS` at the most."""
@@ -161,6 +168,7 @@ class Task:
         self._room.set()
         if self.dead or self._loop is None:
             return
+        self._wake_up()
         self._hurry.set()
         try:
             await asyncio.wait_for(self._idle.wait(), DRAIN_SECONDS)
@@ -205,6 +213,15 @@ class Task:
         if loop is not None:
             loop.cancel()
             await asyncio.gather(loop, return_exceptions=True)
+
+    def _wake_up(self) -> None:
+        """Have what is not committed yet committed."""
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        if not self._at_rest():
+            self._idle.clear()
+            self._wake.set()
 
     def _at_rest(self) -> bool:
         return self.committed is not None and self.pipeline.cursor.place == self.committed.place
