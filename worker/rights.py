@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 SECONDS: Final = 10.0
+"""What the answers for `_MANY` partitions may take."""
+
+_MANY: Final = 1_000
+_AT_ONCE: Final = 100
+"""Requests under way at a time: one after the other, each would cost the way to the broker."""
+
 _CALL_MS: Final = 5_000
 _NOBODY: Final = 0
 """A producer id that is never under a transactional id with epoch -1."""
@@ -58,6 +64,8 @@ class Rights(NamedTuple):
 def rights(settings: Settings, partitions: Iterable[int]) -> Rights:
     """Ask a broker what the job's user may do; blocks for `SECONDS` at the most.
 
+    With more than 1,000 partitions it is as much more.
+
     Parameters
     ----------
     settings
@@ -70,12 +78,14 @@ def rights(settings: Settings, partitions: Iterable[int]) -> Rights:
     RocstreamError
         When the broker does not tell.
     """
+    numbers = list(partitions)
+    seconds = SECONDS * max(len(numbers) / _MANY, 1)
     logger = logging.getLogger("aiokafka")
     level = logger.level
     # What goes wrong here is told in a sentence.
     logger.setLevel(logging.CRITICAL)
     try:
-        return asyncio.run(asyncio.wait_for(_rights(settings, list(partitions)), SECONDS))
+        return asyncio.run(asyncio.wait_for(_rights(settings, numbers), seconds))
     except (TimeoutError, errors.KafkaError) as error:
         raise RocstreamError(
             f"what the user may do in the group {settings.kafka.group} could not be asked, with "
@@ -122,11 +132,13 @@ async def _rights(settings: Settings, partitions: list[int]) -> Rights:
         if await _error(client, HeartbeatRequest(group, 0, "nobody")) is _NO_GROUP:
             refused.append(f"the user may not read the group {group}: grant READ on it")
         ids = [f"{group}-{partition}" for partition in partitions]
-        denied = [
-            one
-            for one in ids
-            if await _error(client, AddOffsetsToTxnRequest(one, _NOBODY, -1, group)) is _NO_ID
-        ]
+        denied: list[str] = []
+        for start in range(0, len(ids), _AT_ONCE):
+            some = ids[start : start + _AT_ONCE]
+            told = await asyncio.gather(
+                *(_error(client, AddOffsetsToTxnRequest(one, _NOBODY, -1, group)) for one in some)
+            )
+            denied += [one for one, error in zip(some, told, strict=True) if error is _NO_ID]
         if denied:
             many = "" if len(denied) == 1 else f" and {len(denied) - 1} more"
             refused.append(

@@ -6,7 +6,7 @@ import re
 import signal
 import time
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
@@ -16,6 +16,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from config.errors import RocstreamError
+from worker import rights
 from worker.admin import Cluster
 from worker.transport import layout
 
@@ -66,6 +67,28 @@ def test_an_id_that_is_not_told_is_not_taken_for_none(
     found = layout.survey(job.settings, Event())
     assert found is not None
     assert found.events_id == layout.topic_id(cluster, topic)
+
+
+def test_permissions_of_many_partitions_are_asked_for_together(
+    new_job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over a far way, one request after the other would outlast the time there is."""
+    job = new_job(partitions=1)
+    under_way = most = 0
+    ask = rights._error
+
+    async def counted(*arguments: Any) -> Any:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        try:
+            return await ask(*arguments)
+        finally:
+            under_way -= 1
+
+    monkeypatch.setattr(rights, "_error", counted)
+    assert rights.rights(job.settings, range(250)).refused == []
+    assert most == 100
 
 
 def test_a_topic_made_again_under_a_running_worker_needs_a_decision(
