@@ -14,6 +14,8 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from jobs import Job, free_port
 
+from worker.transport.producer import TRANSACTION_TIMEOUT_MS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -99,6 +101,8 @@ def test_a_broker_that_goes_and_comes_is_waited_out(
         # In the middle of the work or behind it: both must hold.
         worker.wait_for(lambda: len(job.read(job.settings.topics.updates, 0)) > 50)
         getattr(own_kafka, how)()
+        # How long is the subject: a worker behind its work says nothing, so there is nothing to
+        # wait for, and its clients are to find their connections refused many times.
         time.sleep(3)
         own_kafka.start()
         job.produce(events[12_000:])
@@ -130,7 +134,8 @@ def test_an_outage_longer_than_a_transaction_is_waited_out(own_kafka: Any, tmp_p
         job.produce(events[:10_000])
         worker.wait_for(lambda: len(job.read(job.settings.topics.updates, 0)) > 20)
         own_kafka.freeze()
-        time.sleep(20)
+        # How long is the subject: the coordinator goes by its clock, and is frozen itself.
+        time.sleep(TRANSACTION_TIMEOUT_MS / 1000 + 5)
         own_kafka.thaw()
         job.produce(events[10_000:])
         assert_exactly(job.updates(len(expected), seconds=120), expected)
