@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
+import pickle
 import struct
 import sys
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import cramjam
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 if not native.COMPILED:
     pytest.skip("the core is not built", allow_module_level=True)
 
+from worker.events import _block
 from worker.transport import _batches, codecs
 from worker.transport.fetch import BatchError, BlockRecords, RunRecords
 
@@ -311,3 +315,26 @@ def test_blocks_of_many_batches_are_delivered_in_pieces_of_the_size_asked_for() 
     assert [len(piece) for piece in pieces] == [7] * 7 + [1, 0]
     assert [r.offset for piece in pieces for r in piece] == list(range(50))
     assert next(blocks(raw, 3)).offset == 3
+
+
+def test_what_was_fetched_goes_with_its_last_block_and_waits_for_no_collector() -> None:
+    row = (1, 5, b"k", b"v", [])
+    kind = {"rows": [row] * 5, "codec": 0, "producer": -1, "flags": 0, "behind": 0, "magic": 2}
+    records = blocks(batch_of(0, kind)[0])
+    there = weakref.ref(records)
+    gc.disable()
+    try:
+        assert len(records.take(None)) == 5
+        del records
+        assert there() is None
+    finally:
+        gc.enable()
+
+
+@given(rows)
+def test_blocks_come_out_of_another_process_as_they_went_in(made: list[Any]) -> None:
+    kind = {"rows": made, "codec": 0, "producer": -1, "flags": 0, "behind": 0, "magic": 2}
+    block = blocks(batch_of(0, kind)[0]).take(None)
+    listed = _block.block_of_records(list(block))
+    for one in (block, block[1:], block[:0], listed, listed[1:]):
+        assert list(pickle.loads(pickle.dumps(one))) == list(one)  # noqa: S301 - our own

@@ -117,6 +117,9 @@ class BlockRecords(_Stopped):
         while most is None or taken < most:
             block = self._open or (None if self._fault else self._next())
             if block is None:
+                # It refers to us: without it all that was fetched goes at once, not when the
+                # collector comes.
+                self._records_iterator = None
                 break
             part = block if most is None else block[: most - taken]
             parts.append(part)
@@ -232,12 +235,18 @@ class RunResult(fetcher.FetchResult):  # type: ignore[misc]
         return Run(records, before, state.position, max((state.highwater or 0) - state.position, 0))
 
 
-def install() -> None:
-    """Have aiokafka's consumers of this process give runs."""
+def install(module: Any = fetcher) -> None:
+    """Have aiokafka's consumers give runs.
+
+    Parameters
+    ----------
+    module
+        Where their `Fetcher` is from; by default aiokafka's own, so that all of the process do.
+    """
     codecs.install()
-    fetcher.FetchResult = RunResult
+    module.FetchResult = RunResult
     if native.COMPILED:
-        fetcher.MemoryRecords = _batches.Batches
-        fetcher.PartitionRecords = BlockRecords
+        module.MemoryRecords = _batches.Batches
+        module.PartitionRecords = BlockRecords
     else:
-        fetcher.PartitionRecords = RunRecords
+        module.PartitionRecords = RunRecords
