@@ -8,7 +8,6 @@ member, or a producer, that nobody ever was.
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import structlog
@@ -17,11 +16,10 @@ from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.protocol.group import HeartbeatRequest
 from aiokafka.protocol.transaction import AddOffsetsToTxnRequest
-from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
 
 from config.errors import RocstreamError
 from worker.admin import Cluster, plans
-from worker.credentials import faust_credentials
+from worker.transport.connection import aiokafka, quiet
 from worker.transport.offsets import OFFSET_MARK, GroupOffset
 
 if TYPE_CHECKING:
@@ -80,19 +78,14 @@ def rights(settings: Settings, partitions: Iterable[int]) -> Rights:
     """
     numbers = list(partitions)
     seconds = SECONDS * max(len(numbers) / _MANY, 1)
-    logger = logging.getLogger("aiokafka")
-    level = logger.level
-    # What goes wrong here is told in a sentence.
-    logger.setLevel(logging.CRITICAL)
     try:
-        return asyncio.run(asyncio.wait_for(_rights(settings, numbers), seconds))
+        with quiet():
+            return asyncio.run(asyncio.wait_for(_rights(settings, numbers), seconds))
     except (TimeoutError, errors.KafkaError) as error:
         raise RocstreamError(
             f"what the user may do in the group {settings.kafka.group} could not be asked, with "
             f"the client that a worker reads with: {error or 'no answer'}"
         ) from error
-    finally:
-        logger.setLevel(level)
 
 
 def refuse_forbidden(settings: Settings, partitions: int) -> None:
@@ -118,14 +111,8 @@ def refuse_forbidden(settings: Settings, partitions: int) -> None:
 
 
 async def _rights(settings: Settings, partitions: list[int]) -> Rights:
-    kafka = settings.kafka
-    group = kafka.group
-    client = AIOKafkaClient(
-        bootstrap_servers=list(kafka.bootstrap_servers),
-        client_id=kafka.client_id,
-        request_timeout_ms=_CALL_MS,
-        **credentials_to_aiokafka_auth(faust_credentials(kafka.security)),
-    )
+    group = settings.kafka.group
+    client = AIOKafkaClient(request_timeout_ms=_CALL_MS, **aiokafka(settings))
     try:
         await client.bootstrap()
         refused = []
