@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
+import structlog
+from aiokafka.consumer import fetcher
 from computed import tied_events
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from jobs import Job
 
-from config.errors import SettingsError
+from config.errors import RocstreamError, SettingsError
 from worker.cli.commands import run as rocstream
+from worker.events import native
 from worker.replay import topic as topic_source
 from worker.replay.player import Player
 from worker.replay.span import bound, span
 from worker.replay.topic import TopicSource
+from worker.transport import reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +43,31 @@ metrics = ["auc", "h"]
 name = "last-20"
 window = { kind = "count", size = 20, slide = 3 }
 h = { alpha = 1.5, beta = 4 }
+"""
+START = 1_764_460_000_000
+BOUNDED = """
+[event]
+time = "time"
+max_ahead = "36500d"
+
+[[monitor]]
+name = "by-time"
+window = { kind = "count", size = 50, slide = 5 }
+metrics = ["auc", "h"]
+key_ttl = "16s"
+
+[[monitor]]
+name = "by-number"
+window = { kind = "count", size = 20, slide = 3 }
+metrics = ["auc"]
+key_limit = 4
+
+[[monitor]]
+name = "by-both"
+window = { kind = "count", size = 30, slide = 4 }
+metrics = ["auc"]
+key_ttl = "32s"
+key_limit = 6
 """
 BAD: list[tuple[bytes | None, bytes | None]] = [
     (b"k", b"not JSON"),
@@ -74,7 +105,14 @@ def lived(kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Job, li
     with job.worker() as worker:
         job.produce(events[:2_000])
         job.produce(BAD)
-        job.produce(events[2_000:])
+        for number, codec in enumerate(("gzip", "snappy", "lz4", "zstd")):
+            part = events[2_000 + 500 * number : 2_500 + 500 * number]
+            job.produce(part, **{"compression.type": codec})
+        job.produce_in_transaction(events[4_000:4_100], commit=True)
+        job.produce_in_transaction(events[:300], commit=False)
+        job.produce(events[4_100:])
+        # The last offsets hold nothing that was committed.
+        job.produce_in_transaction(events[:50], commit=False)
         count = len(replayed(job))
         published = job.read(job.settings.topics.updates, count, seconds=60)
         worker.kill()
@@ -101,12 +139,56 @@ def test_a_replay_gives_exactly_the_bytes_that_the_worker_published(
     for size in (1, 7):
         monkeypatch.setattr(topic_source, "_RUN", size)
         assert replayed(job) == whole, f"cut into runs of {size}"
+    monkeypatch.undo()
     several = tmp_path / "several.jsonl"
     assert rocstream(["replay", "-c", str(job.path), "-o", str(several), "-j", "2"]) == 0
     assert several.read_bytes().splitlines() == whole
+    with monkeypatch.context() as patch:
+        # As where no C compiler was: the client's own objects in the place of blocks.
+        patch.setattr(native, "COMPILED", False)
+        assert replayed(job) == whole
+        several.unlink()
+        assert rocstream(["replay", "-c", str(job.path), "-o", str(several), "-j", "2"]) == 0
+        assert several.read_bytes().splitlines() == whole
     groups = AdminClient({"bootstrap.servers": job.servers}).list_consumer_groups()
     known = {group.group_id for group in groups.result(timeout=10).valid}
     assert f"{job.settings.kafka.group}-replay" not in known
+    # Other consumers in the process are as they were.
+    assert fetcher.FetchResult.__module__ == fetcher.__name__
+
+
+def test_keys_that_leave_by_time_and_for_others_leave_in_a_replay_as_they_did(
+    new_job: Callable[..., Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = new_job(BOUNDED)
+    rng = random.Random(3)  # noqa: S311 - a seeded stream
+    records: list[tuple[bytes | None, bytes | None]] = []
+    at = START
+    for number in range(4_000):
+        at += rng.randrange(400)
+        # Most events are of few keys, so that some keys are silent for long.
+        key = b"key-%d" % min(rng.randrange(30), rng.randrange(30))
+        event = {"score": round(rng.random(), 2), "label": rng.randrange(2), "time": at}
+        records.append((key, orjson.dumps(event)))
+        if number % 400 == 399:
+            at += 20_000
+            records += [(None, orjson.dumps({"heartbeat": True, "time": at}))] * 5
+    with job.worker() as worker:
+        job.produce(records)
+        again = replayed(job)
+        published = job.read(job.settings.topics.updates, len(again))
+        worker.kill()
+    assert by_partition(again) == by_partition([record.value or b"" for record in published])
+    notes = {json.loads(update)["note"] for update in again}
+    assert notes == {None, "expired", "key_limit"}
+    out = tmp_path / "u.jsonl"
+    command = ["replay", "-c", str(job.path), "-o", str(out)]
+    assert rocstream(command) == 0
+    assert out.read_bytes().splitlines() == again
+    assert rocstream([*command, "-j", "2"]) == 2
+    for size in (1, 7):
+        monkeypatch.setattr(topic_source, "_RUN", size)
+        assert replayed(job) == again, f"cut into runs of {size}"
 
 
 def test_a_start_in_the_middle_warms_the_windows_up_and_has_the_same_readings(
@@ -175,6 +257,22 @@ def test_ranges_partitions_and_topics_that_do_not_fit_are_told(
         TopicSource(job.settings, topic="nowhere").partitions()
 
 
+def test_what_retention_removes_while_it_is_read_is_told(
+    new_job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "FETCH_BYTES", 16_384)
+    job = new_job(partitions=1)
+    job.produce(tied_events(20_000, keys=3), **{"batch.size": 4096})
+    steps = iter(Player([job.settings], TopicSource(job.settings)))
+    next(steps)
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    gone = admin.delete_records([TopicPartition(job.settings.topics.events, 0, 19_990)])
+    for future in gone.values():
+        future.result(timeout=20)
+    with pytest.raises(RocstreamError, match="retention has removed what was to be read next"):
+        list(steps)
+
+
 def error(capfd: pytest.CaptureFixture[str]) -> str:
     return capfd.readouterr().err
 
@@ -193,17 +291,19 @@ def test_a_replay_into_a_topic_is_keyed_and_placed_as_the_live_updates_are(
 
 
 @pytest.mark.slow
-def test_a_broker_that_goes_away_is_waited_for(own_kafka: Any, tmp_path: Path) -> None:
+def test_a_broker_that_goes_away_is_waited_for(
+    own_kafka: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     # Little is fetched ahead, so that most of the log is still to come when the broker dies.
-    client = (
-        '[kafka.client]\n"queued.max.messages.kbytes" = 32\n"max.partition.fetch.bytes" = 16384'
-    )
-    job = Job(own_kafka.bootstrap_servers, tmp_path, client + TWO_MONITORS, 1)
+    monkeypatch.setattr(reader, "FETCH_BYTES", 16_384)
+    job = Job(own_kafka.bootstrap_servers, tmp_path, TWO_MONITORS, 1)
     job.create_topics()
-    job.produce(tied_events(20_000, keys=3))
+    job.produce(tied_events(20_000, keys=3), **{"batch.size": 4096})
     whole = replayed(job)
-    player = Player([job.settings], TopicSource(job.settings))
-    steps = iter(player)
+    steps = iter(Player([job.settings], TopicSource(job.settings)))
     updates = next(steps).updates[0]
     assert len(updates) < len(whole) / 2
     own_kafka.kill()
@@ -211,3 +311,17 @@ def test_a_broker_that_goes_away_is_waited_for(own_kafka: Any, tmp_path: Path) -
     for step in steps:
         updates += step.updates[0]
     assert [update.value for update in updates] == whole
+
+    monkeypatch.setattr(reader, "TELL_SECONDS", 0.5)
+    monkeypatch.setattr(reader, "STALL_SECONDS", 1.5)
+    steps = iter(Player([job.settings], TopicSource(job.settings)))
+    next(steps)
+    own_kafka.kill()
+    caplog.clear()
+    with (
+        structlog.testing.capture_logs() as said,
+        pytest.raises(RocstreamError, match="nothing came for 2 s, although more is there"),
+    ):
+        list(steps)
+    assert [one["event"] for one in said] == ["nothing comes from the broker, waiting for it"]
+    assert not caplog.records

@@ -422,6 +422,28 @@ def test_check_names_each_permission_that_lacks_until_a_worker_works(
     assert "the state fits the log" in out
 
 
+def test_a_replay_needs_to_read_the_events_topic_and_nothing_else(
+    guest_job: tuple[Job, Callable[[AclBinding], None], Callable[[AclBinding], None]],
+) -> None:
+    job, grant, revoke = guest_job
+    read = grants(job)["READ events"]
+    see = AclBinding(
+        *(read.restype, read.name, read.resource_pattern_type, read.principal, read.host),
+        *(AclOperation.DESCRIBE, read.permission_type),
+    )
+    events = tied_events(1_000, keys=2)
+    job.produce(events)
+    grant(read)
+    done = rocstream("replay", "-c", job.path, "-o", "-")
+    assert done.code == 0, done
+    assert len(done.out.splitlines()) == len(expected_updates(events, reference_h))
+    grant(see)
+    revoke(read)
+    done = rocstream("replay", "-c", job.path, "-o", "-")
+    assert done.code == 1, done
+    assert f"may not read the topic {job.settings.topics.events}: grant READ on it" in done.err
+
+
 def test_a_worker_that_lacks_a_permission_ends_with_what_to_grant(
     guest_job: tuple[Job, Callable[[AclBinding], None], Callable[[AclBinding], None]],
 ) -> None:

@@ -132,6 +132,28 @@ format = "json"
         admin = AdminClient({"bootstrap.servers": self.servers})
         return int(admin.list_offsets({place: OffsetSpec.latest()})[place].result(20).offset)
 
+    def produce_in_transaction(
+        self, events: Iterable[tuple[bytes | None, bytes | None]], *, commit: bool
+    ) -> None:
+        """Publish values in one transaction; aborted, its records lie in the log all the same."""
+        producer = Producer(
+            {
+                "bootstrap.servers": self.servers,
+                "transactional.id": f"{self.settings.kafka.group}-source",
+                "partitioner": "murmur2_random",
+            }
+        )
+        producer.init_transactions(20)
+        producer.begin_transaction()
+        for key, value in events:
+            producer.produce(self.settings.topics.events, value, key)
+        # What is still in the client would be dropped there.
+        assert producer.flush(20) == 0
+        if commit:
+            producer.commit_transaction(20)
+        else:
+            producer.abort_transaction(20)
+
     def set_group_offset(self, partition: int, offset: int) -> None:
         """Move the group as a person would, with Kafka's own tools."""
         place = TopicPartition(self.settings.topics.events, partition, offset)

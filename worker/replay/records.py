@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Protocol
 
 from worker.events import native
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 BATCH_EVENTS: Final = 1 << 19
 """Events of a batch at the most: many, so that a key's window stays in the cache for long."""
+
+_offset = attrgetter("offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,8 @@ class RecordRun:
 
     def cut(self, start: int, stop: int) -> RecordRun:
         """Return the records with offsets in [start, stop)."""
-        inside = [record for record in self.records if start <= record.offset < stop]
+        low = bisect_left(self.records, start, key=_offset)
+        inside = self.records[low : bisect_left(self.records, stop, key=_offset)]
         return RecordRun(inside, min(self.last, stop), self.parsers)
 
     def batches(

@@ -18,6 +18,7 @@ import numpy as np
 
 from config.errors import RocstreamError
 from worker.events import Batch
+from worker.events.record import Taken
 from worker.messages import Message
 from worker.replay.owner import Manner, Played, serve
 from worker.replay.parquet import TableRun
@@ -219,6 +220,10 @@ def _packed(run: Run) -> tuple[Any, ...]:
             return "lines", run.text, run.count, run.first
         case TableRun():
             return "rows", run.table.path, run.first, run.last
+        case RecordRun(records=list() as records):
+            # The client's own objects stay with it.
+            plain = [Taken(one.offset, one.timestamp, one.key, one.value) for one in records]
+            return "records", plain, run.last
         case RecordRun():
             return "records", run.records, run.last
     return "as it is", run

@@ -1,52 +1,40 @@
 """A topic as the source of a replay: partition after partition, committed records alone.
 
 Nothing is subscribed and nothing committed: the consumer group of the live job never hears of it.
+Records come as the worker gets them, in blocks of a fetch (`worker.transport.reader`); what there
+is to read is asked with confluent-kafka.
 """
 
 from __future__ import annotations
 
-import logging
-import time
-from bisect import bisect_left
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 
 from config.errors import RocstreamError, SettingsError
-from config.kafka import librdkafka
-from config.log import LIBRDKAFKA
 from worker.admin import BrokerAwayError, Cluster
 from worker.events import Parser
-from worker.events.record import Taken
 from worker.replay.records import Log, RecordRun
 from worker.replay.span import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from confluent_kafka import Message
+    from confluent_kafka.admin import AdminClient
 
     from config import EventSettings, Settings
     from worker.replay.records import Run
     from worker.replay.span import Bound
-
-STALL_SECONDS: Final = 120.0
-"""A read that brings nothing for so long, although its end is not reached, has failed."""
+    from worker.transport.reader import Reader
 
 ANSWER_SECONDS: Final = 10.0
 WARM_RECORDS: Final = 20_000
 """How far the first look before `--from` goes back; each further look goes twice as far."""
 
-_RUN: Final = 5_000
-_PASSING: Final = frozenset(
-    {
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-        KafkaError._TRANSPORT,  # noqa: SLF001
-        KafkaError._TIMED_OUT,  # noqa: SLF001
-        KafkaError._RESOLVE,  # noqa: SLF001
-    }
-)
+_RUN: Final = 100_000
+"""Records of a run at the most: many, for a key's window then stays in the cache for long."""
 
 
 class Part(NamedTuple):
@@ -92,21 +80,6 @@ class TopicSource:
         self._event = settings.event
         self._servers = ", ".join(settings.kafka.bootstrap_servers)
         self._wanted = partitions
-        self._client: dict[str, Any] = {
-            # By default it rests for a second whenever it is a little ahead.
-            "fetch.queue.backoff.ms": 5,
-            "fetch.wait.max.ms": 50,
-            **librdkafka(settings, "consumer"),
-            # librdkafka wants a name; without subscription or commits the group never is.
-            "group.id": f"{settings.kafka.group}-replay",
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "error",
-            "check.crcs": True,
-            "logger": logging.getLogger(LIBRDKAFKA),
-        }
         self._settings = settings
         self._parts: list[Part] = []
         self._read = 0
@@ -135,12 +108,7 @@ class TopicSource:
         SettingsError
             When the topic or one of the partitions does not exist, or a broker does not let us in.
         """
-        self._await_broker()
-        consumer = Consumer(self._client)
-        try:
-            return self._numbers(consumer)
-        finally:
-            consumer.close()
+        return self._numbers(self._broker())
 
     def runs(self, readings: Sequence[EventSettings]) -> Iterator[tuple[Log, Run]]:
         """Yield the partitions one after the other, in the order of their numbers.
@@ -152,36 +120,37 @@ class TopicSource:
         SettingsError
             When the topic does not exist, or `--from` lies before what is kept of it.
         """
+        # The worker's own client takes half a second to load, which files need not wait for.
+        from worker.transport.reader import Reader  # noqa: PLC0415
+
         parsers = [Parser(event) for event in readings]
-        self._await_broker()
-        consumer = Consumer(self._client)
-        try:
-            self._parts = [self._part(consumer, number) for number in self._numbers(consumer)]
+        broker = self._broker()
+        with Reader(self._settings) as reader:
+            self._parts = self._look_up(broker, reader)
             self._tell()
             for part in self._parts:
+                done = self._read
                 log = Log(self.name, part.number, part.first, part.since, counted=part.counted)
                 yield log, RecordRun([], part.first, parsers)
-                for run in self._runs(consumer, part, parsers):
+                for run in self._runs(reader, part, parsers):
                     yield log, run
-                    self._read += run.last - run.first
-        except KafkaException as error:
-            raise RocstreamError(f"{self.name} cannot be read: {error.args[0].str()}") from error
-        finally:
-            consumer.close()
+                    self._read = done + run.last - part.first
 
     def where(self, log: Log, offset: int) -> str:
         """Say where a record stands: `topic[partition]@offset`."""
         return f"{log.topic}[{log.partition}]@{offset}"
 
-    def _await_broker(self) -> None:
+    def _broker(self) -> AdminClient:
+        cluster = Cluster(self._settings)
         try:
-            Cluster(self._settings).wait(ANSWER_SECONDS)
+            cluster.wait(ANSWER_SECONDS)
         except BrokerAwayError as error:
             raise RocstreamError(f"{error}, or name a file to replay") from error
+        return cluster.client
 
-    def _numbers(self, consumer: Consumer) -> list[int]:
+    def _numbers(self, broker: AdminClient) -> list[int]:
         try:
-            topics = consumer.list_topics(timeout=ANSWER_SECONDS).topics
+            topics = broker.list_topics(timeout=ANSWER_SECONDS).topics
         except KafkaException as error:
             raise RocstreamError(
                 f"{self._servers} did not answer: {error.args[0].str()}"
@@ -199,45 +168,64 @@ class TopicSource:
             )
         return wanted
 
-    def _part(self, consumer: Consumer, number: int) -> Part:
-        found = consumer.get_watermark_offsets(
-            TopicPartition(self.name, number), timeout=ANSWER_SECONDS, cached=False
-        )
-        if found is None:
-            raise RocstreamError(
-                f"the offsets of {self.name}, partition {number}, could not be had"
-            )
-        low, high = found
-        since = self._offset(consumer, number, self._span.start, low, high)
-        stop = max(self._offset(consumer, number, self._span.stop, low, high), since)
-        if self._span.start.kind == "offset" and self._span.start.value < low:
-            raise SettingsError(
-                f"--from {self._span.start.value}: partition {number} of {self.name} holds nothing "
-                f"before offset {low}, the first that retention has left: start there, or with "
-                "--from earliest"
-            )
-        first = since
-        if since > low and since < stop and not self._span.cold:
-            first = self._warm(consumer, number, low, since)
-        # Only from offset 0 on has one seen every event there was.
-        return Part(number, first, since, stop, counted=first == 0)
+    def _look_up(self, broker: AdminClient, reader: Reader) -> list[Part]:
+        numbers = self._numbers(broker)
+        try:
+            low = self._offsets(broker, numbers, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+            high = self._offsets(broker, numbers, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+            since = self._bound(broker, self._span.start, low, high)
+            stop = self._bound(broker, self._span.stop, low, high)
+        except KafkaException as error:
+            raise RocstreamError(f"{self.name} cannot be read: {error.args[0].str()}") from error
+        return [
+            self._part(reader, number, low[number], since[number], stop[number])
+            for number in numbers
+        ]
 
-    def _offset(self, consumer: Consumer, number: int, bound: Bound, low: int, high: int) -> int:
+    def _offsets(
+        self, broker: AdminClient, numbers: Sequence[int], spec: OffsetSpec
+    ) -> dict[int, int]:
+        """Return the offset of each partition that is asked for; -1 where there is none."""
+        asked = broker.list_offsets(
+            {TopicPartition(self.name, number): spec for number in numbers},
+            # The end of a log is then before what belongs to an open transaction.
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=ANSWER_SECONDS,
+        )
+        return {place.partition: future.result().offset for place, future in asked.items()}
+
+    def _bound(
+        self, broker: AdminClient, bound: Bound, low: dict[int, int], high: dict[int, int]
+    ) -> dict[int, int]:
+        """Return where a bound lies in each partition, between its ends."""
         match bound.kind:
             case "earliest":
                 return low
             case "latest":
                 return high
             case "offset":
-                return max(min(bound.value, high), low)
-        [found] = consumer.offsets_for_times(
-            [TopicPartition(self.name, number, bound.value)], timeout=ANSWER_SECONDS
-        )
-        if found.error is not None:
-            raise KafkaException(found.error)
-        return high if found.offset < 0 else max(min(found.offset, high), low)
+                found = dict.fromkeys(low, bound.value)
+            case _:
+                found = self._offsets(broker, list(low), OffsetSpec.for_timestamp(bound.value))
+        return {
+            number: high[number] if at < 0 else max(min(at, high[number]), low[number])
+            for number, at in found.items()
+        }
 
-    def _warm(self, consumer: Consumer, number: int, low: int, since: int) -> int:
+    def _part(self, reader: Reader, number: int, low: int, since: int, stop: int) -> Part:
+        if self._span.start.kind == "offset" and self._span.start.value < low:
+            raise SettingsError(
+                f"--from {self._span.start.value}: partition {number} of {self.name} holds nothing "
+                f"before offset {low}, the first that retention has left: start there, or with "
+                "--from earliest"
+            )
+        first, stop = since, max(stop, since)
+        if since > low and since < stop and not self._span.cold:
+            first = self._warm(reader, number, low, since)
+        # Only from offset 0 on has one seen every event there was.
+        return Part(number, first, since, stop, counted=first == 0)
+
+    def _warm(self, reader: Reader, number: int, low: int, since: int) -> int:
         """Return how far back each key met has its window full, or everything is read."""
         parser = Parser(self._event)
         seen: Counter[str] = Counter()
@@ -245,7 +233,7 @@ class TopicSource:
         while first > low:
             begin = max(low, first - stride)
             part = Part(number, begin, begin, first, counted=False)
-            for run in self._runs(consumer, part, [parser]):
+            for run in self._runs(reader, part, [parser]):
                 for batch in run.batches(0):
                     for key, events in batch.keys.items():
                         seen[key] += len(events)
@@ -275,58 +263,10 @@ class TopicSource:
         if all(part.stop == part.since for part in self._parts):
             self.notes.append(f"{self.name} has nothing in that range: 0 events")
 
-    def _runs(
-        self, consumer: Consumer, part: Part, parsers: Sequence[Parser]
-    ) -> Iterator[RecordRun]:
+    def _runs(self, reader: Reader, part: Part, parsers: Sequence[Parser]) -> Iterator[RecordRun]:
         """Yield the records of [first, stop) in runs."""
-        number, at, stop = part.number, part.first, part.stop
-        if at >= stop:
+        if part.first >= part.stop:
             return
-        consumer.assign([TopicPartition(self.name, number, at)])
-        progress = time.monotonic()
-        while at < stop:
-            messages = consumer.consume(_RUN, 0.2)
-            if any(message.error() is not None for message in messages):
-                found = messages
-                messages = [message for message in found if message.error() is None]
-                ends = [
-                    self._note(error, message, number)
-                    for message in found
-                    if (error := message.error()) is not None
-                ]
-                at = max(at, *ends)
-            now = time.monotonic()
-            if messages:
-                progress = now
-                at = max(at, (messages[-1].offset() or 0) + 1)
-                yield RecordRun(_records(messages, stop), min(at, stop), parsers)
-            elif now - progress > STALL_SECONDS:
-                raise RocstreamError(
-                    f"{self.name}, partition {number}: nothing came for {STALL_SECONDS:.0f} s, "
-                    f"although offsets {at} to {stop} are there; is the broker at {self._servers} "
-                    "up?"
-                )
-        consumer.unassign()
-
-    def _note(self, error: KafkaError, message: Message, number: int) -> int:
-        """Return the offset that an end of the log tells; raise for what does not pass."""
-        if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-            return message.offset() or 0
-        if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
-            raise RocstreamError(
-                f"{self.name}, partition {number}: retention has removed what was to be read next: "
-                "start again with --from earliest"
-            )
-        if not error.retriable() and error.code() not in _PASSING:
-            raise RocstreamError(f"{self.name} cannot be read: {error.str()}")
-        return 0
-
-
-def _records(messages: Sequence[Message], stop: int) -> list[Taken]:
-    """Return messages as records, those before `stop`."""
-    offsets: list[Any] = [message.offset() for message in messages]
-    inside = messages[: bisect_left(offsets, stop)]
-    return [
-        Taken(offset, message.timestamp()[1], message.key(), message.value())
-        for offset, message in zip(offsets, inside, strict=False)
-    ]
+        for run in reader.runs(self.name, part.number, part.first, part.stop, _RUN):
+            found = RecordRun(run.records, run.end, parsers)
+            yield found if run.end <= part.stop else found.cut(part.first, part.stop)
