@@ -10,25 +10,25 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from benchmarks.replay import data
 from benchmarks.worker.table import rows
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 ROOT = Path(__file__).parents[2]
-TOPIC = "replay-benchmark"
+LIVE = ("live worker", "", "Kafka")
+TOPIC = ("rocstream", "", "Kafka")
 PEER_KEYS = 5
 
 MEANING = """\
 Each is a process of its own, held to one core; imports are not counted. CPU: microseconds of it per
 event. Ratio: CPU of the peer by that of rocstream on the same file. AUC error: the worst over the
 keys' last readings, by scikit-learn's. Peers read AUC alone; rocstream AUC and H. "engine" is its
-windows alone on the events of the Parquet file, decoded and sorted by key: no replay is faster."""
+windows alone on the events of the Parquet file, decoded and sorted by key: no replay is faster.
+"live worker" reads the same topic as the replay below it, in turn with it. It may use all cores,
+writes updates and state in transactions, and is measured once a tenth of its updates are out."""
 
 
 def main(
@@ -57,9 +57,14 @@ def main(
     found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         if kafka:
-            for servers in _broker(events, keys):
-                topic = ("rocstream", f"kafka:{servers}/{TOPIC}", "Kafka")
-                found[topic] = [_run(topic, size, slide, Path(folder)) for _ in range(runs)]
+            from benchmarks.replay import live  # noqa: PLC0415 - only where asked for
+            from benchmarks.worker.workload import Workload  # noqa: PLC0415
+
+            found[LIVE], found[TOPIC] = live.measure(
+                Workload(events, keys, size, slide),
+                runs,
+                lambda source: _run((TOPIC[0], source, TOPIC[2]), size, slide, Path(folder)),
+            )
         for _ in range(runs):
             for one in plan:
                 found.setdefault(one, []).append(_run(one, size, slide, Path(folder)))
@@ -115,24 +120,6 @@ def _cpu(readings: list[dict[str, Any]]) -> float:
 
 def _error(found: dict[str, float], truth: dict[str, float]) -> float:
     return max(abs(found[key] - value) for key, value in truth.items())
-
-
-def _broker(events: int, keys: int) -> Iterator[str]:
-    """Start a broker as the tests do, with the events in a topic."""
-    from benchmarks.worker.kafka import Broker  # noqa: PLC0415 - only where asked for
-    from benchmarks.worker.workload import Workload  # noqa: PLC0415
-
-    spec = importlib.util.spec_from_file_location("brokers", ROOT / "tests" / "brokers.py")
-    if spec is None or spec.loader is None:
-        raise RuntimeError("tests/brokers.py cannot be loaded")
-    brokers = importlib.util.module_from_spec(spec)
-    sys.modules["brokers"] = brokers
-    spec.loader.exec_module(brokers)
-    with brokers.running() as started:
-        broker = Broker(started.bootstrap_servers)
-        broker.create(TOPIC, 4)
-        broker.fill(TOPIC, Workload(events, keys))
-        yield started.bootstrap_servers
 
 
 if __name__ == "__main__":
