@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -16,7 +17,6 @@ from worker.replay.span import bound, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 MONITOR = """
 [[monitor]]
@@ -142,7 +142,7 @@ def test_types_come_from_the_settings_never_from_guessing(
     assert update["window"]["start"] == 1_764_460_800_000
     bad = [json.loads(line) for line in (tmp_path / "bad.jsonl").read_bytes().splitlines()]
     no_time = "which is neither a number nor an ISO time with its zone"
-    assert [one["reason"].partition("x.csv:")[2] for one in bad] == [
+    assert [f"{one['where']}: {one['reason']}".partition("x.csv:")[2] for one in bad] == [
         "4: the column \"score\" has 'NA', which is no number",
         f"5: the column \"at\" has '30.11.2025', {no_time}",
         f"6: the column \"at\" has '2025-11-30T00:00:00', {no_time}",
@@ -299,3 +299,15 @@ def test_a_zst_file_that_is_cut_short_is_told_as_such(
     result = replay(path)
     assert result.code == 1
     assert "x.jsonl.zst is cut short, or no zstd file" in result.errors
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+@pytest.mark.parametrize("name", ["u.jsonl", "u.jsonl.gz"])
+def test_a_full_disk_is_told_as_such(
+    replay: Callable[..., Result], tmp_path: Path, name: str
+) -> None:
+    (tmp_path / f"{name}.partial").symlink_to("/dev/full")
+    result = replay(lines(tmp_path / "x.jsonl", *GOOD), "-o", tmp_path / name)
+    assert result.code == 1
+    assert "the updates cannot be written: No space left on device" in result.errors
+    assert not (tmp_path / name).exists()

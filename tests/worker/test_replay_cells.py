@@ -18,6 +18,7 @@ from worker.events.record import Taken
 from worker.replay import cells
 from worker.replay.files import Member, opened
 from worker.replay.grouping import Stretch
+from worker.replay.lines import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -97,8 +98,7 @@ def one_by_one(
     refused = cells.Batch()
     for offset, one in enumerate(found):
         if isinstance(one, rows.Bad):
-            why = f"x.csv:{one.line}: {one.why}"
-            refused.rejections.append(cells.Rejection(None, None, offset, "bad_row", why))
+            refused.rejections.append(cells.Rejection(None, None, offset, "bad_row", one.why))
         else:
             records.append(Taken(offset, timestamp, fixed, one.value))
     count = len(refused.rejections)
@@ -128,8 +128,29 @@ def told(batches: Iterator[Batch]) -> tuple[Any, ...]:
 
 
 def by_columns(raw: bytes, *given: Any, reading: int = 0) -> Iterator[Batch]:
-    for run in cells.runs(io.BytesIO(raw), "x.csv", *given):
+    for run in cells.runs(io.BytesIO(raw), "x.csv", *given, Lines()):
         yield from run.batches(reading)
+
+
+@given(
+    st.lists(st.sampled_from(["k,1,1", "k,1,2", "k,1", '"a\nb",1,3', "", '"k,1'])),
+    st.integers(1, 4),
+)
+def test_each_refused_row_is_known_by_the_line_it_ends_in(table: list[str], first: int) -> None:
+    raw = "\n".join(["key,score,label", *table, ""]).encode()
+    event, known = EventSettings(key=("key",)), Lines()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells, "FIRST_ROWS", first)
+        runs = list(cells.runs(io.BytesIO(raw), "x.csv", [event], None, 0, known))
+    found = rows.from_csv(io.BytesIO(raw), "x.csv", event, rows.Keys(None, ("key",)))
+    bad = {at: (one.line, one.why) for at, one in enumerate(found) if isinstance(one, rows.Bad)}
+    refused = [one for run in runs for batch in run.batches(0) for one in batch.rejections]
+    told = {
+        one.offset: (known.number(one.offset), one.sentence)
+        for one in refused
+        if one.code == "bad_row"
+    }
+    assert told == bad
 
 
 @given(
@@ -176,14 +197,14 @@ def test_every_reading_of_the_same_rows_is_what_it_is_alone() -> None:
 def test_a_field_that_options_name_twice_goes_row_by_row() -> None:
     raw = b"key,score,label\n1,0.5,1\n2,0.25,0\n"
     twice = EventSettings().model_copy(update={"key": ("score",)})
-    [run] = cells.runs(io.BytesIO(raw), "x.csv", [twice], None, 0)
+    [run] = cells.runs(io.BytesIO(raw), "x.csv", [twice], None, 0, Lines())
     assert not any(isinstance(part, Stretch) for part in run.parts(0))
     assert told(run.batches(0)) == told(one_by_one(raw, twice, None, 0))
 
 
 def test_plain_rows_are_read_by_columns_and_cut_where_asked() -> None:
     raw = b"key,score,label\n" + b"".join(b"k%d,0.5,%d\n" % (n % 2, n % 2) for n in range(10))
-    [run] = cells.runs(io.BytesIO(raw), "x.csv", [EventSettings(key=("key",))], None, 0)
+    [run] = cells.runs(io.BytesIO(raw), "x.csv", [EventSettings(key=("key",))], None, 0, Lines())
     [part] = run.parts(0)
     assert isinstance(part, Stretch)
     [inner] = run.cut(3, 7).parts(0)
@@ -200,7 +221,7 @@ def test_rows_before_a_break_are_delivered_before_it_is_told(tmp_path: Path) -> 
 
     def read() -> None:
         with opened(Member(str(path), "csv", 1)) as (file, _):
-            for run in cells.runs(file, "x.csv", [EventSettings(key=("key",))], None, 0):
+            for run in cells.runs(file, "x.csv", [EventSettings(key=("key",))], None, 0, Lines()):
                 taken.append(len(run))  # noqa: PERF401 - they count when it raises as well
 
     with pytest.raises(RocstreamError, match="no UTF-8 text"):

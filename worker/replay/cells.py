@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from config import EventSettings
+    from worker.replay.lines import Lines
     from worker.replay.records import Run
 
 FIRST_ROWS: Final = 1 << 13
@@ -141,6 +142,11 @@ class _Rows:
         self.cells.extend([""] * self.width)
         self.lines.append(line)
 
+    def note(self, known: Lines, offset: int) -> None:
+        plain = self.lines[-1] - self.lines[0] == len(self.lines) - 1
+        for at, line in enumerate(self.lines[:1] if plain else self.lines, offset):
+            known.note(at, line)
+
     def piece(self, start: int) -> _Rows:
         stop = start + PIECE_ROWS
         return _Rows(
@@ -157,6 +163,7 @@ def runs(
     events: Sequence[EventSettings],
     fixed: bytes | None,
     timestamp: int,
+    known: Lines,
 ) -> Iterator[Run]:
     """Yield the rows below the header in runs.
 
@@ -168,6 +175,8 @@ def runs(
         The ways to read it.
     fixed, timestamp
         The key of all rows, if they have one, and the timestamp that each record gets.
+    known
+        Learns in which line each row ends.
 
     Raises
     ------
@@ -184,6 +193,7 @@ def runs(
         ways = [_Way(header, name, event, fixed, timestamp) for event in events]
         offset = 0
         for rows in _read(reader, len(header)):
+            rows.note(known, offset)
             for run in _runs(rows, offset, ways, parsers):
                 yield run
                 offset = run.last
@@ -256,7 +266,7 @@ class _Way:
         self._rules = rows
         keys = rows.Keys(None, event.key) if isinstance(event.key, tuple) else rows.Keys(fixed, ())
         self._shape = rows.Shape(header, name, event, keys)
-        self._name, self._event = name, event
+        self._event = event
         self._fixed, self._timestamp = fixed, timestamp
         self._fields = Fields(event)
         self._classes: dict[str, int] = {}
@@ -273,11 +283,11 @@ class _Way:
         """Take rows one by one: the records, and what is none."""
         good: list[Taken] = []
         bad: list[Rejection] = []
-        for number, (row, line) in enumerate(zip(rows, rows.lines, strict=True)):
+        for number, row in enumerate(rows):
             built = rows.errors.get(number) or self._shape.event(row)
             at = first + number
             if isinstance(built, str):
-                bad.append(Rejection(None, None, at, BAD_ROW, f"{self._name}:{line}: {built}"))
+                bad.append(Rejection(None, None, at, BAD_ROW, built))
             else:
                 good.append(Taken(at, self._timestamp, self._fixed, built.value))
         return good, bad

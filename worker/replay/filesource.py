@@ -115,12 +115,12 @@ class FileSource:
             return
         with ExitStack() as stack:
             file, self._position = stack.enter_context(opened(member))
+            known = self._lines[_topic(member)] = Lines()
             if member.form == "csv":
                 if member.path != STDIN and not member.size:
                     return
-                yield from cells.runs(file, _shown(member), events, fixed, timestamp)
+                yield from cells.runs(file, _shown(member), events, fixed, timestamp, known)
                 return
-            known = self._lines[_topic(member)] = Lines()
             parsers = [Parser(event) for event in events]
             for offset, text, count in lines.runs(file, known):
                 yield LineRun(text, count, offset, parsers, fixed, timestamp)

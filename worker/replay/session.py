@@ -139,12 +139,20 @@ class Session:
         self._close()
         return outcome
 
+    def _write(self, step: Step) -> None:
+        try:
+            self._take(step)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _unwritten(error) from error
+
     def _steps(self, interrupts: Interrupts) -> None:
         bar = _Bar(self._player, self._console)
         with bar.shown():
             for step in self._player:
                 with interrupts.held():
-                    self._take(step)
+                    self._write(step)
                 bar.move()
             self._compare()
             bar.move(last=True)
@@ -169,8 +177,18 @@ class Session:
 
     def _close(self) -> None:
         whole = self.outcome.whole
-        self.outcome.places = [sink.close(whole=whole) for sink in self._sinks]
-        self.outcome.rejected = self._rejected.close(whole=whole)
+        failure: OSError | None = None
+        for close in [*(sink.close for sink in self._sinks), self._rejected.close]:
+            try:
+                self.outcome.places.append(close(whole=whole))
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                failure = error
+                self.outcome.places.append("")
+        self.outcome.rejected = self.outcome.places.pop()
+        if failure is not None and whole:
+            raise _unwritten(failure) from failure
 
     def sentence(self) -> str:
         """Say what was read, how fast, and what came of it."""
@@ -188,6 +206,12 @@ class Session:
             log, offset = tally.last
             where = f" before {self._player.source.where(log, offset)}"
         return f"PARTIAL, {outcome.why}{where}: {told}"
+
+
+def _unwritten(error: OSError) -> RocstreamError:
+    return RocstreamError(
+        f"the updates cannot be written: {error.strerror or error}: make room, or name another -o"
+    )
 
 
 class _Bar:
