@@ -1,17 +1,33 @@
-"""What windows by time and by decay share: events come in, alone or many, and are read at slides."""
+"""What all windows share: events come in, alone or many, and are read at slides."""
 
+from cpython.long cimport PyLong_CheckExact
 from libc.stdint cimport int64_t, uint8_t
 
-from engine._batch cimport Batch, batch_of
-from engine._reader cimport NEGATIVES, POSITIVES, Reader
+from engine._batch cimport Batch, batch_of, one_label, one_score, one_weight
+from engine._reader cimport Reader
 from engine._severity cimport Severity
 
-import numpy as np
-
-from engine.events import label_of, score_of, time_of, weight_of
+from engine.events import time_of
 from engine.readings import check_names
 from engine.reference.window import at_least
 from engine.results import Readings
+
+# Readings without a row, by names checked before: a worker pushes a few events at a time and asks for
+# the same names with each.
+cdef dict CHECKED = {}
+
+
+cdef tuple known(object read):
+    """Check names of readings."""
+    cdef tuple names = read if type(read) is tuple else tuple(read)
+    cdef Reader empty
+    if names not in CHECKED:
+        check_names(names)
+        if len(CHECKED) == 1000:
+            CHECKED.clear()
+        empty = Reader(names, 1, None, 0)
+        CHECKED[names] = Readings(names, empty.arrays)
+    return names
 
 
 cdef class BulkWindow:
@@ -32,15 +48,17 @@ cdef class BulkWindow:
         ValueError
             When one is bad, or a time is missing that is needed; nothing has changed then.
         """
+        cdef double s = one_score(score), w = one_weight(weight)
+        cdef uint8_t y = one_label(label)
+        cdef int64_t t = 0 if time is None else time_of(time)
         cdef Batch batch = Batch()
-        cdef double s = score_of(score), w = weight_of(weight)
-        cdef uint8_t y = label_of(label)
-        cdef int64_t t = time_of(time)
         batch.size = 1
         batch.scores = &s
         batch.labels = &y
-        batch.weights = &w
-        batch.times = &t if t else NULL
+        if w != 1:
+            batch.weights = &w
+        if t:
+            batch.times = &t
         self.run(batch, time is not None, None)
 
     def extend(self, scores, labels, weights=None, times=None):
@@ -89,17 +107,21 @@ cdef class BulkWindow:
         ValueError
             When an element, a name or a parameter is bad; nothing has changed then.
         """
-        cdef int64_t step = at_least("every", every, 1)
-        names = check_names(read)
+        cdef int64_t step
+        # In Python the check would be a tenth of a call with a few events.
+        if PyLong_CheckExact(every) and every > 0:
+            step = every
+        else:
+            step = at_least("every", every, 1)
+        cdef tuple names = known(read)
         cdef Severity severity = Severity(alpha, beta)
         cdef Batch batch = batch_of(scores, labels, weights, times)
-        cdef Py_ssize_t rows = (self.seen + batch.size) // step - self.seen // step, i
-        cdef Reader reader = Reader(names, step, severity, rows)
+        cdef Py_ssize_t rows = (self.seen + batch.size) // step - self.seen // step
+        cdef Reader reader = None
+        if rows:
+            reader = Reader(names, step, severity, rows)
         self.run(batch, times is not None, reader)
-        for i in range(reader.width if reader.counts else 0):
-            if reader.codes[i] == POSITIVES or reader.codes[i] == NEGATIVES:
-                reader.arrays[i] = reader.arrays[i].astype(np.int64)
-        return Readings(names, reader.arrays)
+        return CHECKED[names] if reader is None else Readings(names, reader.arrays)
 
     cdef int run(self, Batch batch, bint timed, Reader reader) except -1:
         """Push checked events, of which `timed` tells whether times were given, and read."""

@@ -264,7 +264,7 @@ cdef class DecayWindow(BulkWindow):
                     check_weight(batch.weights[i])
         self.events.reserve(batch.size, self.timed or batch.times != NULL)
         if reader is not None:
-            reader.counts = False
+            reader.widen()
             left = reader.every - self.seen % reader.every
         for i in range(batch.size):
             self.take(

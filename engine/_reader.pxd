@@ -1,6 +1,7 @@
-# What bulk calls of windows by time and by decay read at their slides.
+# What bulk calls of windows read at their slides.
 from libc.stdint cimport int64_t
 
+from engine._roc cimport Roc
 from engine._severity cimport Severity
 
 cdef enum Name:
@@ -21,7 +22,10 @@ cdef class Reader:
     cdef Py_ssize_t width, row
     cdef int64_t every
     cdef Severity severity
-    cdef bint counts  # whether weights of classes are whole numbers, as far as has been read
+    cdef bint counts  # whether weights of classes are integers, as far as has been read
 
     cdef void put(self, Py_ssize_t column, double value) noexcept nogil
     cdef void put_whole(self, Py_ssize_t column, int64_t value) noexcept nogil
+
+    cdef int read(self, Roc roc, int64_t events, int64_t start, int64_t end) except -1
+    cdef int widen(self) except -1

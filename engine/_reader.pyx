@@ -4,9 +4,13 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
 from engine._batch cimport pointer_of
+from engine._counts cimport negatives, positives
+from engine._roc cimport Roc
 from engine._severity cimport Severity
 
 import numpy as np
+
+from engine.readings import READERS
 
 NAMES = {
     "auc": AUC,
@@ -36,8 +40,8 @@ cdef class Reader:
         self.arrays = []
         for i in range(self.width):
             self.codes[i] = NAMES.get(names[i], OTHER)
-            kind = np.int64 if EVENTS <= self.codes[i] <= END else np.float64
-            self.arrays.append(np.empty(rows, kind))
+            whole = POSITIVES <= self.codes[i] <= END
+            self.arrays.append(np.empty(rows, np.int64 if whole else np.float64))
             self.targets[i] = pointer_of(self.arrays[i])
 
     def __dealloc__(self):
@@ -49,3 +53,43 @@ cdef class Reader:
 
     cdef inline void put_whole(self, Py_ssize_t column, int64_t value) noexcept nogil:
         (<int64_t *> self.targets[column])[self.row] = value
+
+    cdef int read(self, Roc roc, int64_t events, int64_t start, int64_t end) except -1:
+        """Write one row: the readings after an event that made the window slide."""
+        cdef Py_ssize_t i
+        cdef Name code
+        cdef double value
+        if self.counts and roc.blocks is not None:
+            self.widen()
+        for i in range(self.width):
+            code = self.codes[i]
+            if code == EVENTS:
+                self.put_whole(i, events)
+            elif code == START:
+                self.put_whole(i, start)
+            elif code == END:
+                self.put_whole(i, end)
+            elif code == POSITIVES and self.counts:
+                self.put_whole(i, positives(roc.tree.total))
+            elif code == NEGATIVES and self.counts:
+                self.put_whole(i, negatives(roc.tree.total))
+            else:
+                if code == AUC and roc.blocks is None:
+                    value = roc.tree.auc()
+                elif code == H and roc.blocks is None:
+                    value = roc.h_by_data(self.severity)
+                else:
+                    value = READERS[self.names[i]](roc, self.severity.alpha, self.severity.beta)
+                self.put(i, value)
+        self.row += 1
+        return 0
+
+    cdef int widen(self) except -1:
+        """Make room for weights of classes that are no integers."""
+        cdef Py_ssize_t i
+        for i in range(self.width):
+            if self.codes[i] == POSITIVES or self.codes[i] == NEGATIVES:
+                self.arrays[i] = self.arrays[i].astype(np.float64)
+                self.targets[i] = pointer_of(self.arrays[i])
+        self.counts = False
+        return 0

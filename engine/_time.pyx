@@ -4,15 +4,13 @@ from libc.stdint cimport int64_t, uint64_t
 
 from engine._batch cimport Batch
 from engine._bulk cimport BulkWindow
-from engine._reader cimport AUC, END, EVENTS, H, START, Reader
+from engine._reader cimport Reader
 from engine._roc cimport Roc
-from engine._severity cimport Severity
 from engine._timeline cimport Timeline
 
 import numpy as np
 
 from engine.events import time_of
-from engine.readings import READERS
 from engine.reference.window import at_least
 
 
@@ -84,9 +82,7 @@ cdef class TimeWindow(BulkWindow):
     @property
     def span(self):
         """Least and greatest time inside, ms; now when empty."""
-        if self.events.held == 0:
-            return self.moment, self.moment
-        return self.events.time(0), self.events.time(self.events.held - 1)
+        return self.moment_of(0), self.moment_of(self.events.held - 1)
 
     def advance(self, time):
         """Move on to a time: what lies at or before time - duration leaves. O(log n) each.
@@ -144,9 +140,14 @@ cdef class TimeWindow(BulkWindow):
             left -= 1
             if left == 0:
                 left = reader.every
-                reader.counts = reader.counts and self.roc.blocks is None
-                self.read(reader)
+                reader.read(
+                    self.roc, self.events.held, self.moment_of(0), self.moment_of(self.events.held - 1)
+                )
         return 0
+
+    cdef inline int64_t moment_of(self, Py_ssize_t number) noexcept nogil:
+        """Time of an event by its number from the oldest on; now when empty."""
+        return self.events.time(number) if self.events.held else self.moment
 
     cdef int move_to(self, int64_t time) except -1:
         """Let now be a time, if it is later."""
@@ -163,25 +164,6 @@ cdef class TimeWindow(BulkWindow):
                 self.events.scores[at], self.events.labels[at], self.events.weights[at]
             )
             self.events.drop()
-        return 0
-
-    cdef int read(self, Reader reader) except -1:
-        """Write one row."""
-        cdef Py_ssize_t i
-        cdef Severity severity = reader.severity
-        for i in range(reader.width):
-            if reader.codes[i] == EVENTS:
-                reader.put_whole(i, self.events.held)
-            elif reader.codes[i] == START or reader.codes[i] == END:
-                reader.put_whole(i, self.span[reader.codes[i] == END])
-            elif reader.codes[i] == AUC:
-                reader.put(i, self.roc.auc())
-            elif reader.codes[i] == H and self.roc.blocks is None:
-                reader.put(i, self.roc.h_by_data(severity))
-            else:
-                name = reader.names[i]
-                reader.put(i, READERS[name](self.roc, severity.alpha, severity.beta))
-        reader.row += 1
         return 0
 
     def _check(self):

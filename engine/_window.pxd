@@ -2,35 +2,12 @@
 from libc.stdint cimport int64_t, uint8_t
 
 from engine._batch cimport Batch
+from engine._bulk cimport BulkWindow
+from engine._reader cimport Reader
 from engine._roc cimport Roc
-from engine._severity cimport Severity
 
-cdef enum Name:
-    AUC
-    H
-    POSITIVES
-    NEGATIVES
-    EVENTS
-    START
-    END
-    OTHER
-
-cdef class Reader:
-    cdef tuple names
-    cdef list arrays
-    cdef Name *codes
-    cdef void **targets
-    cdef Py_ssize_t width, row
-    cdef int64_t every
-    cdef Severity severity
-    cdef bint real_weights
-
-    cdef int read(self, Roc roc, int64_t events, int64_t start, int64_t end) except -1
-    cdef int widen(self) except -1
-
-cdef class CountWindow:
+cdef class CountWindow(BulkWindow):
     cdef Roc built  # None until something is read: a window that only fills needs no ROC
-    cdef readonly int64_t seen
     cdef Py_ssize_t limit, held, oldest, capacity
     cdef bint busy
     cdef Py_ssize_t uneven  # events inside with a weight other than 1
@@ -40,7 +17,6 @@ cdef class CountWindow:
     cdef int64_t *times  # NULL until a time other than 0 comes
 
     cdef Roc whole(self)
-    cdef int run(self, Batch batch, Reader reader) except -1
     cdef int run_counted(self, Batch batch, Reader reader, Py_ssize_t *done) except -1
     cdef int run_weighted(self, Batch batch, Reader reader, Py_ssize_t *done) except -1
     cdef int undo(self, Batch batch, Py_ssize_t i) except -1

@@ -12,117 +12,18 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from engine._batch cimport Batch, batch_of, one_label, one_score, one_weight, pointer_of
-from engine._counts cimport negatives, positives
+from engine._batch cimport Batch, pointer_of
+from engine._bulk cimport BulkWindow, known
+from engine._reader cimport Reader
 from engine._roc cimport Roc, refuse
 from engine._severity cimport Severity
 from engine._tree cimport DONE, Status
 
-from engine.events import time_of
-from engine.readings import READERS, check_names
+from engine.reference.window import at_least
 from engine.results import Columns, Readings
 
-NAMES = {
-    "auc": AUC,
-    "h": H,
-    "positives": POSITIVES,
-    "negatives": NEGATIVES,
-    "events": EVENTS,
-    "start": START,
-    "end": END,
-}
 
-
-# Readings without a row, by names checked before: a worker pushes a few events at a time and asks for
-# the same names with each.
-cdef dict CHECKED = {}
-
-
-cdef tuple known(tuple names):
-    """Check names of readings."""
-    cdef Reader empty
-    if names not in CHECKED:
-        check_names(names)
-        if len(CHECKED) == 1000:
-            CHECKED.clear()
-        empty = Reader(names, 1, None, 0)
-        CHECKED[names] = Readings(names, empty.arrays)
-    return names
-
-
-cdef object at_least(str name, object value, object least):
-    """A whole number of at least `least`."""
-    if isinstance(value, bool) or value != int(value) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value)
-
-
-cdef class Reader:
-    """What a bulk call reads at its slides, and where it writes."""
-
-    def __cinit__(self, tuple names, int64_t every, Severity severity, Py_ssize_t rows):
-        cdef Py_ssize_t i
-        self.names = names
-        self.every = every
-        self.severity = severity
-        self.width = len(names)
-        self.codes = <Name *> malloc(self.width * sizeof(Name) + 1)
-        self.targets = <void **> malloc(self.width * sizeof(void *) + 1)
-        if self.codes == NULL or self.targets == NULL:
-            raise MemoryError
-        self.arrays = []
-        for i in range(self.width):
-            self.codes[i] = NAMES.get(names[i], OTHER)
-            whole = POSITIVES <= self.codes[i] <= END
-            self.arrays.append(np.empty(rows, np.int64 if whole else np.float64))
-            self.targets[i] = pointer_of(self.arrays[i])
-
-    def __dealloc__(self):
-        free(self.codes)
-        free(self.targets)
-
-    cdef int read(self, Roc roc, int64_t events, int64_t start, int64_t end) except -1:
-        """Write one row: the readings after an event that made the window slide."""
-        cdef Py_ssize_t i
-        cdef Name code
-        cdef double value
-        if roc.blocks is not None and not self.real_weights:
-            self.widen()
-        for i in range(self.width):
-            code = self.codes[i]
-            if code == EVENTS:
-                (<int64_t *> self.targets[i])[self.row] = events
-            elif code == START:
-                (<int64_t *> self.targets[i])[self.row] = start
-            elif code == END:
-                (<int64_t *> self.targets[i])[self.row] = end
-            elif code == POSITIVES and not self.real_weights:
-                (<int64_t *> self.targets[i])[self.row] = positives(roc.tree.total)
-            elif code == NEGATIVES and not self.real_weights:
-                (<int64_t *> self.targets[i])[self.row] = negatives(roc.tree.total)
-            else:
-                if code == AUC and roc.blocks is None:
-                    value = roc.tree.auc()
-                elif code == H and roc.blocks is None:
-                    value = roc.h_by_data(self.severity)
-                else:
-                    value = READERS[self.names[i]](roc, self.severity.alpha, self.severity.beta)
-                (<double *> self.targets[i])[self.row] = value
-        self.row += 1
-        return 0
-
-    cdef int widen(self) except -1:
-        """Make room for weights of classes that are no integers."""
-        cdef Py_ssize_t i
-        for i in range(self.width):
-            if self.codes[i] == POSITIVES or self.codes[i] == NEGATIVES:
-                self.arrays[i] = self.arrays[i].astype(np.float64)
-                self.targets[i] = pointer_of(self.arrays[i])
-        self.real_weights = True
-        return 0
-
-
-cdef class CountWindow:
+cdef class CountWindow(BulkWindow):
     """The last `size` events pushed, and their ROC.
 
     Events are numbered from 0 in the order they were pushed: their ordinals. Change `roc` through
@@ -176,92 +77,6 @@ cdef class CountWindow:
         """Ordinal of the oldest event inside; `seen` when there is none."""
         return self.seen - self.held
 
-    def push(self, score, label, weight=1, time=None):
-        """Put an event in; the oldest leaves when the window is full. O(log n).
-
-        Parameters
-        ----------
-        score, label, weight
-            As for `Roc.add`.
-        time
-            Event time in ms since the epoch; 0 when None.
-
-        Raises
-        ------
-        ValueError
-            When one is bad; nothing has changed then.
-        """
-        cdef double s = one_score(score), w = one_weight(weight)
-        cdef uint8_t y = one_label(label)
-        cdef int64_t t = 0 if time is None else time_of(time)
-        cdef Batch batch = Batch()
-        batch.size = 1
-        batch.scores = &s
-        batch.labels = &y
-        if w != 1:
-            batch.weights = &w
-        if t:
-            batch.times = &t
-        self.run(batch, None)
-
-    def extend(self, scores, labels, weights=None, times=None):
-        """Push many events, all or none; O(k log n).
-
-        Raises
-        ------
-        ValueError
-            When an element is bad, or the lengths are unequal.
-        """
-        self.run(batch_of(scores, labels, weights, times), None)
-
-    def slide(
-        self,
-        scores,
-        labels,
-        weights=None,
-        times=None,
-        *,
-        every,
-        read=("auc", "h"),
-        alpha=2.0,
-        beta=2.0,
-    ):
-        """Push many events, all or none, and read the window each time `seen` is a multiple.
-
-        Parameters
-        ----------
-        scores, labels, weights, times
-            As for `extend`.
-        every
-            Read after every so many events, counted from the window's first one ever.
-        read
-            Names of readings, see `engine.readings.names`.
-        alpha, beta
-            Severity of the H-measure.
-
-        Returns
-        -------
-        readings
-            An array per name, an entry per slide. Counts, and the weights of classes while all
-            weights are 1, and times (ms) are int64, the rest float64.
-
-        Raises
-        ------
-        ValueError
-            When an element, a name or a parameter is bad; nothing has changed then.
-        """
-        cdef int64_t step = at_least("every", every, 1)
-        names = known(read if type(read) is tuple else tuple(read))
-        cdef Severity severity = Severity(alpha, beta)
-        cdef Batch batch = batch_of(scores, labels, weights, times)
-        cdef Py_ssize_t rows = (self.seen + batch.size) // step - self.seen // step
-        if rows == 0:
-            self.run(batch, None)
-            return CHECKED[names]
-        cdef Reader reader = Reader(names, step, severity, rows)
-        self.run(batch, reader)
-        return Readings(names, reader.arrays)
-
     def readings(self, read=("auc", "h"), alpha=2.0, beta=2.0):
         """Read the window as it is; O(log n) and what each reading takes.
 
@@ -280,8 +95,7 @@ cdef class CountWindow:
         ValueError
             When a name or a parameter is bad.
         """
-        names = known(read if type(read) is tuple else tuple(read))
-        cdef Reader reader = Reader(names, 1, Severity(alpha, beta), 1)
+        cdef Reader reader = Reader(known(read), 1, Severity(alpha, beta), 1)
         cdef Batch nothing = Batch()
         if self.busy:
             raise RuntimeError("another thread is pushing events into this window")
@@ -294,7 +108,7 @@ cdef class CountWindow:
                 reader.read(self.built, 0, 0, 0)
         finally:
             self.busy = False
-        return Readings(names, reader.arrays)
+        return Readings(reader.names, reader.arrays)
 
     def columns(self, start, stop):
         """Copy the events with ordinals in [start, stop) that are still inside; O(stop - start)."""
@@ -376,7 +190,7 @@ cdef class CountWindow:
             self.built = roc
         return roc
 
-    cdef int run(self, Batch batch, Reader reader) except -1:
+    cdef int run(self, Batch batch, bint timed, Reader reader) except -1:
         """Push checked events and read at the slides, all or nothing."""
         cdef Py_ssize_t done = 0
         if self.busy:
