@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -10,13 +12,15 @@ from inmemory import records
 
 from config.errors import DecisionError
 from worker.pipeline import Pipeline
+from worker.transport import task as module
 from worker.transport.fetch import Run
 from worker.transport.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from config import Settings
+    from worker.transport.producer import Transaction
 
 
 def run_of(start: int, count: int) -> Run:
@@ -45,6 +49,76 @@ def fed(settings: Settings, cursor: int, *runs: Run) -> int:
 
     asyncio.run(feed())
     return pipeline.cursor.offset
+
+
+EVERY_FIFTH = """
+[[monitor]]
+name = "last-10"
+window = { kind = "count", size = 10, slide = 5 }
+"""
+
+
+class Log:
+    """Takes a task's transactions as its table and its producer would."""
+
+    def __init__(self) -> None:
+        self.transactions: list[Transaction] = []
+
+    @contextmanager
+    def writing(self) -> Iterator[list[tuple[bytes, bytes | None]]]:
+        self.pages: list[tuple[bytes, bytes | None]] = []
+        yield self.pages
+
+    def write(self, pages: dict[bytes, bytes | None]) -> None:
+        self.pages.extend(pages.items())
+
+    def commit(self, transaction: Transaction) -> None:
+        self.transactions.append(transaction)
+
+
+def committed(settings: Settings, *runs: Run) -> list[Transaction]:
+    """Feed a task, the loop turning in between; drain it, and return its transactions."""
+    pipeline = Pipeline(settings, "events", 0)
+    log = cast("Any", Log())
+
+    async def feed() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            task = Task(
+                0, 1, pipeline, log, log, pool=pool, interval=0.001, on_death=lambda *_: None
+            )
+            task.start(committed=True)
+            for run in runs:
+                await task.feed(run)
+                for _ in range(100):
+                    await asyncio.sleep(0)
+            assert await task.park()
+
+    asyncio.run(feed())
+    return log.transactions
+
+
+def test_events_without_an_update_wait_for_one(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "QUIET_SECONDS", 60.0)
+    first, *_ = committed(settings_of(EVERY_FIFTH), run_of(0, 3), run_of(3, 3))
+    assert [len(first.updates), first.cursor.offset] == [1, 6]
+
+
+def test_events_without_an_update_are_committed_before_a_task_leaves(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "QUIET_SECONDS", 60.0)
+    found = committed(settings_of(EVERY_FIFTH), run_of(0, 3))
+    assert [(one.updates, one.cursor.offset) for one in found] == [([], 3)]
+
+
+def test_events_without_an_update_are_committed_soon(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
+    first, *_ = committed(settings_of(EVERY_FIFTH), run_of(0, 3), run_of(3, 1))
+    assert (first.updates, first.cursor.offset) == ([], 3)
 
 
 def test_runs_that_follow_on_the_cursor_are_taken_in(settings_of: Callable[..., Settings]) -> None:

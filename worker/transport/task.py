@@ -35,6 +35,10 @@ BUSY_SECONDS: Final = 1.0
 open page of every key that it touches, so with many keys larger ones are several times cheaper, and
 updates that are late anyway lose little by it."""
 
+QUIET_SECONDS: Final = 0.1
+"""How long a transaction waits for something to publish. Without it nobody sees that there was one,
+while an update that comes meanwhile waits for its end and for the broker's markers behind it."""
+
 MARKERS_SECONDS: Final = 0.003
 """Pause behind a commit, in which the broker writes its markers: a transaction that comes sooner is
 told to wait, and the client waits 20 ms then."""
@@ -91,6 +95,7 @@ class Task:
         self._on_death = on_death
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()
+        self._news = asyncio.Event()
         self._room = asyncio.Event()
         self._idle = asyncio.Event()
         self._next = 0
@@ -149,6 +154,8 @@ class Task:
         for _ in self.pipeline.process(run.records):
             self._idle.clear()
             self._wake.set()
+            if self.pipeline.buffered:
+                self._news.set()
             if not self.has_room:
                 self._hurry.set()
                 self._room.clear()
@@ -170,6 +177,7 @@ class Task:
             return
         self._wake_up()
         self._hurry.set()
+        self._news.set()
         try:
             await asyncio.wait_for(self._idle.wait(), DRAIN_SECONDS)
         except TimeoutError:
@@ -230,6 +238,7 @@ class Task:
         try:
             while True:
                 await self._wake.wait()
+                await self._gather()
                 self._wake.clear()
                 began = time.monotonic()
                 self._hurry.clear()
@@ -247,8 +256,15 @@ class Task:
             self._room.set()
             self._on_death(self, error)
 
+    async def _gather(self) -> None:
+        """Wait until there is something to publish, though not for long."""
+        if not self.closing:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), QUIET_SECONDS)
+
     async def _commit(self) -> None:
         outcome = self.pipeline.take()
+        self._news.clear()
         self._room.set()
         with self._table.writing() as pages:
             self._table.write(outcome.pages)
