@@ -58,14 +58,15 @@ def main(
     size: Annotated[int, typer.Option(help="Window, events of a key.", min=1)] = 10_000,
     slide: Annotated[int, typer.Option(help="An update after so many.", min=1)] = 100,
     transaction: Annotated[int, typer.Option(help="Events in one transaction.", min=1)] = 40_000,
+    per_record: Annotated[int, typer.Option(help="Events of a columnar record.", min=1)] = 1,
     repeat: Annotated[int, typer.Option(help="Repetitions; medians are shown.", min=1)] = 3,
 ) -> None:
     """Print the CPU time of each stage per event."""
-    workload = Workload(events, keys, size, slide)
+    workload = Workload(events, keys, size, slide, per_record=per_record)
     settings = settings_of(size, slide)
     fetch.install()
     responses = _responses(workload)
-    stages = Stages(settings, responses, transaction)
+    stages = Stages(settings, responses, transaction, per_record)
     gc.set_threshold(GC_OBJECTS, 20, 50)  # as the worker has it
     gc.freeze()
     measured: dict[str, list[float]] = {}
@@ -92,12 +93,15 @@ class Stages:
 
     WHOLE = "from a fetched response to a transaction"
 
-    def __init__(self, settings: Settings, responses: list[bytes], transaction: int) -> None:
+    def __init__(
+        self, settings: Settings, responses: list[bytes], transaction: int, per_record: int
+    ) -> None:
         self._settings = settings
         self._monitor: Monitor = settings.monitors[0]
         self._writer = Writer(self._monitor, TOPIC, 0)
         self._responses = responses
         self._transaction = transaction
+        self._per_record = per_record
 
     def each(self) -> Iterator[tuple[str, Callable[[], float | None]]]:
         """Yield name and work of each stage; advance only after the work was done."""
@@ -212,7 +216,7 @@ class Stages:
         for run in self._runs():
             for _ in pipeline.process(run):
                 pass
-            gathered += len(run)
+            gathered += len(run) * self._per_record
             if gathered >= self._transaction:
                 pipeline.take()
                 gathered = 0
