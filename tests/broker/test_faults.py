@@ -211,6 +211,45 @@ def test_a_log_that_retention_has_eaten_into_needs_a_decision(
         worker.wait_until_ready()
 
 
+# A worker with less room for what a batch decompresses to: the real bound takes much memory.
+NARROW = """
+from worker.cli import main
+from worker.transport import codecs
+codecs.CEILING = 1_000_000
+main()
+"""
+
+
+def test_a_batch_that_cannot_be_read_is_named_and_stepped_over_as_told(
+    new_job: Callable[..., Job],
+) -> None:
+    job = new_job(partitions=1)
+    good = orjson.dumps({"score": 0.5, "label": 1})
+    job.produce([(b"k", good)] * 500)
+    with job.worker() as worker:
+        job.updates(10)
+        worker.signal(signal.SIGTERM)
+        worker.exit_code()
+    bomb = job.end_offset(0)
+    job.produce([(b"k", bytes(1_500_000))], **{"compression.type": "zstd"})
+    behind = job.end_offset(0)
+    job.produce([(b"k", good)] * 500)
+    narrow = ("-c", NARROW)
+    for _ in range(2):
+        with job.worker(program=narrow) as worker:
+            assert worker.exit_code() == 3, worker.text()[-3000:]
+            place = f"offset {bomb} of the topic {job.settings.topics.events}, partition 0,"
+            for part in (place, "kafka-delete-records", "--accept-gap"):
+                assert part in worker.text()
+            assert "Traceback" not in worker.text()
+    eaten = TopicPartition(job.settings.topics.events, 0, behind)
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    admin.delete_records([eaten])[eaten].result(20)
+    with job.worker("--accept-gap", program=narrow):
+        updates = job.updates(20)[10:]
+    assert [update["note"] for update in updates] == ["gap"] + [None] * 9
+
+
 def test_a_log_that_is_cut_under_a_running_worker_needs_a_decision(
     new_job: Callable[..., Job],
 ) -> None:
