@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import resource
@@ -64,6 +65,8 @@ def rocstream(source: str, size: int, slide: int, out: Path) -> Told:
     from worker.replay.sinks import LinesSink, Rejected  # noqa: PLC0415
     from worker.replay.topic import TopicSource  # noqa: PLC0415
 
+    # A topic loads it when it is read, which is while the time is taken.
+    importlib.import_module("worker.transport.reader")
     servers, _, topic = source.removeprefix("kafka:").rpartition("/")
     live = source.startswith("kafka:")
     text = SETTINGS.format(
