@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import signal
 import sys
 import uuid
 from pathlib import Path
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 HERE = Path(__file__).resolve().parent
+
+# A shell starts what runs in its background with SIGINT ignored, and everything started from there
+# inherits that: tests of Ctrl-C would then test nothing but the shell.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _load(name: str) -> ModuleType:
