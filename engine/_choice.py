@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 VARIABLE = "ROCSTREAM_ENGINE"
@@ -13,27 +14,9 @@ if _wanted not in {"", "reference", "compiled"}:
 
 IMPLEMENTATION = "reference"
 
-if TYPE_CHECKING or _wanted == "reference":
-    from engine.reference import (
-        CountWindow,
-        DecayWindow,
-        OrdinalCountWindow,
-        OrdinalRoc,
-        Roc,
-        TimeWindow,
-    )
-else:
+if _wanted != "reference":
     try:
-        from engine._core import (
-            CountWindow,
-            DecayWindow,
-            OrdinalCountWindow,
-            OrdinalRoc,
-            Roc,
-            TimeWindow,
-        )
-
-        IMPLEMENTATION = "compiled"
+        import_module("engine._core")
     except ImportError as error:
         if _wanted == "compiled":
             raise
@@ -43,14 +26,27 @@ else:
             error,
             VARIABLE,
         )
-        from engine.reference import (
-            CountWindow,
-            DecayWindow,
-            OrdinalCountWindow,
-            OrdinalRoc,
-            Roc,
-            TimeWindow,
-        )
+    else:
+        IMPLEMENTATION = "compiled"
+
+if TYPE_CHECKING or IMPLEMENTATION == "reference":
+    from engine.reference import (
+        CountWindow,
+        DecayWindow,
+        OrdinalCountWindow,
+        OrdinalRoc,
+        Roc,
+        TimeWindow,
+    )
+else:
+    from engine._core import (
+        CountWindow,
+        DecayWindow,
+        OrdinalCountWindow,
+        OrdinalRoc,
+        Roc,
+        TimeWindow,
+    )
 
 __all__ = [
     "IMPLEMENTATION",
