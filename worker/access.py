@@ -66,9 +66,8 @@ def refusal(settings: Settings, told: str = "") -> RocstreamError | None:
     if "SASL" in told and place is not None:
         return _sasl_refusal(kafka.security, place[1], told)
     for server in kafka.bootstrap_servers[:_SERVERS]:
-        host, _, port = server.rpartition(":")
         try:
-            connection = socket.create_connection((host.strip("[]"), int(port)), KNOCK_SECONDS)
+            connection = _connect(server)
         except OSError:
             continue
         with connection:
@@ -78,6 +77,15 @@ def refusal(settings: Settings, told: str = "") -> RocstreamError | None:
                 # It broke in a way that tells nothing.
                 continue
     return None
+
+
+def _place(server: str) -> tuple[str, int]:
+    host, _, port = server.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _connect(server: str) -> socket.socket:
+    return socket.create_connection(_place(server), KNOCK_SECONDS)
 
 
 def _sasl_refusal(security: SecuritySettings, server: str, told: str) -> RefusedError | None:
@@ -125,7 +133,7 @@ def _knock(
 def _shake_hands(
     security: SecuritySettings, server: str, connection: socket.socket
 ) -> RocstreamError | None:
-    host = server.rpartition(":")[0].strip("[]")
+    host, _ = _place(server)
     try:
         with tls_context(security).wrap_socket(connection, server_hostname=host) as tls:
             if security.protocol == "SSL" and (offered := _mechanisms(tls)):
@@ -193,10 +201,9 @@ def _names(security: SecuritySettings, server: str) -> str:
     """Return what the certificate is for: it is asked for once more, its name unchecked."""
     context = tls_context(security)
     context.check_hostname = False
-    host, _, port = server.rpartition(":")
     try:
         with (
-            socket.create_connection((host.strip("[]"), int(port)), KNOCK_SECONDS) as connection,
+            _connect(server) as connection,
             context.wrap_socket(connection) as tls,
         ):
             certificate = tls.getpeercert() or {}
@@ -221,10 +228,9 @@ def _speaks_tls(server: str) -> bool:
     context.check_hostname = False
     # Nothing is said on this connection: it only shows whether there is TLS.
     context.verify_mode = ssl.CERT_NONE
-    host, _, port = server.rpartition(":")
     try:
         with (
-            socket.create_connection((host.strip("[]"), int(port)), KNOCK_SECONDS) as connection,
+            _connect(server) as connection,
             context.wrap_socket(connection),
         ):
             return True
