@@ -15,7 +15,7 @@ import random
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +24,7 @@ from benchmarks.worker.stages import TOPIC, settings_of
 from engine import CountWindow, Roc
 from worker import pages
 from worker.app import GC_OBJECTS
+from worker.events.record import Taken
 from worker.pipeline import Pipeline
 from worker.watch import Kept
 
@@ -34,15 +35,6 @@ START = 1_764_460_000_000  # ms
 SIZE = 10_000
 TRANSACTION = 40_000
 KEEP: list[object] = []
-
-
-class Record(NamedTuple):
-    """A record as the pipeline takes it; `timestamp` in ms."""
-
-    offset: int
-    timestamp: int
-    key: bytes
-    value: bytes
 
 
 def main(
@@ -94,7 +86,7 @@ def _pipeline(keys: int, events: int, bounds: dict[str, str | int]) -> tuple[int
     records = _records(keys, events)
     _play(pipeline, [next(records) for _ in range(1000)])
     before, began = resident(), time.perf_counter()
-    run: list[Record] = []
+    run: list[Taken] = []
     for record in records:
         run.append(record)
         if len(run) == TRANSACTION:
@@ -106,18 +98,18 @@ def _pipeline(keys: int, events: int, bounds: dict[str, str | int]) -> tuple[int
     return resident() - before, seconds
 
 
-def _play(pipeline: Pipeline, records: list[Record]) -> None:
+def _play(pipeline: Pipeline, records: list[Taken]) -> None:
     for _ in pipeline.process(records):
         pass
     pipeline.take()
 
 
-def _records(keys: int, events: int) -> Iterator[Record]:
+def _records(keys: int, events: int) -> Iterator[Taken]:
     rng = random.Random(1)  # noqa: S311 - a seeded stream
     for number in range(keys * events):
         score, label = b"%.6f" % rng.random(), rng.random() < 0.2
         value = b'{"score": %b, "label": %d}' % (score, label)
-        yield Record(number, START + number // 100, b"model-%07d" % (number % keys), value)
+        yield Taken(number, START + number // 100, b"model-%07d" % (number % keys), value)
 
 
 def _grown(part: Callable[[int, int], None], keys: int, events: int) -> int:

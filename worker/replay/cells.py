@@ -20,7 +20,7 @@ from worker.events import Batch, Parser, Rejection
 from worker.events.fields import KEY_BYTES, Fields
 from worker.events.reasons import RefusedError
 from worker.events.record import Taken
-from worker.replay.grouping import Columns, Stretch
+from worker.replay.grouping import Columns, Stretch, batches
 from worker.replay.records import RecordRun
 
 if TYPE_CHECKING:
@@ -84,11 +84,7 @@ class RowRun:
         self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
     ) -> Iterator[Batch]:
         """Take the rows apart; the refused ones come before the others."""
-        for part in self.parts(reading, watermark, tick):
-            if isinstance(part, Stretch):
-                yield from part.batches(watermark, tick)
-            else:
-                yield part
+        return batches(self.parts(reading, watermark, tick), watermark, tick)
 
     def parts(
         self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None

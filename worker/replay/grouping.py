@@ -10,7 +10,7 @@ from worker.events import Batch
 from worker.events.batch import ListedEvents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -109,6 +109,17 @@ class Stretch(NamedTuple):
         batch = self.head()
         batch.keys = grouped(self.columns)
         return batch
+
+
+def batches(
+    parts: Iterable[Stretch | Batch], watermark: int, tick: Callable[[], int | None] | None
+) -> Iterator[Batch]:
+    """Group by key what of a run's parts is not yet."""
+    for part in parts:
+        if isinstance(part, Stretch):
+            yield from part.batches(watermark, tick)
+        else:
+            yield part
 
 
 def grouped(columns: Columns, which: NDArray[np.bool_] | None = None) -> dict[str, KeyedEvents]:

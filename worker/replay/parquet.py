@@ -20,7 +20,7 @@ from worker.events import Parser
 from worker.events.fields import KEY_BYTES, TIME_MAX, TIME_UNITS
 from worker.events.record import Taken
 from worker.replay.files import needed
-from worker.replay.grouping import Columns, Stretch
+from worker.replay.grouping import Columns, Stretch, batches
 from worker.replay.records import BATCH_EVENTS
 
 if TYPE_CHECKING:
@@ -215,11 +215,7 @@ class TableRun:
         self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
     ) -> Iterator[Batch]:
         """Take the rows apart as the reading of this number says."""
-        for part in self.parts(reading, watermark, tick):
-            if isinstance(part, Stretch):
-                yield from part.batches(watermark, tick)
-            else:
-                yield part
+        return batches(self.parts(reading, watermark, tick), watermark, tick)
 
     def parts(
         self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
