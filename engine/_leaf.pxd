@@ -81,5 +81,6 @@ cdef inline void add_from(
 
 cdef uint32_t distinct_keys(const double *keys, uint32_t size) noexcept nogil
 cdef void fold_ties(double *keys, Head *head, uint64_t *counts) noexcept nogil
+cdef void cut_keys(double *keys, uint32_t cut, double *fresh) noexcept nogil
 cdef void spread_ties(double *keys, Head *head, const uint64_t *counts) noexcept nogil
 cdef uint32_t middle_cut(const double *keys) noexcept nogil

@@ -57,3 +57,11 @@ cdef uint32_t middle_cut(const double *keys) noexcept nogil:
     while keys[cut] == keys[cut - 1]:
         cut += 1
     return cut
+
+
+cdef void cut_keys(double *keys, uint32_t cut, double *fresh) noexcept nogil:
+    """Move the keys of a full leaf from `cut` on to an empty one."""
+    cdef uint32_t i
+    for i in range(cut, LEAF):
+        fresh[i - cut] = keys[i]
+        keys[i] = INFINITY

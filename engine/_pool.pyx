@@ -14,10 +14,23 @@ cdef void empty(Pool *pool) noexcept nogil:
     pool.free = NONE
 
 
-cdef uint32_t larger(const Pool *pool, uint32_t more) noexcept nogil:
-    """The capacity to grow to: an eighth more, at least what is asked."""
-    cdef uint32_t spare = pool.used // 8
-    return pool.used + (spare if spare > more else more)
+cdef bint reserve(
+    Pool *pool, uint32_t more, void **block, size_t width, void **beside, size_t beside_width
+) noexcept nogil:
+    """Have so many nodes to give, each with bytes in one block and, unless NULL, in one beside.
+
+    Blocks grow by an eighth, or by what is asked. False where memory is out; nothing is lost then.
+    """
+    cdef uint32_t spare = pool.used // 8, capacity
+    if pool.free_size + pool.capacity - pool.used >= more:
+        return True
+    capacity = pool.used + max(spare, more)
+    if not grow(block, pool.used, capacity, width):
+        return False
+    if beside != NULL and not grow(beside, pool.used, capacity, beside_width):
+        return False
+    pool.capacity = capacity
+    return True
 
 
 cdef bint grow(void **block, size_t used, size_t capacity, size_t width) noexcept nogil:
