@@ -91,23 +91,36 @@ def test_permissions_of_many_partitions_are_asked_for_together(
     assert most == 100
 
 
+# A worker that does not look at the topic of its own accord.
+INATTENTIVE = """
+from worker.cli import main
+from worker.transport import ground
+ground.LOOK_SECONDS = 3600.0
+main()
+"""
+
+
 def test_a_topic_made_again_under_a_running_worker_needs_a_decision(
     new_job: Callable[..., Job],
 ) -> None:
-    """The new log goes on behind the offset where the old one ended, so offsets do not tell."""
+    """The new log goes on behind the offset where the old one ended, so offsets do not tell.
+
+    Only that the worker fetches by the topic's id keeps it from reading on there.
+    """
     job = new_job(partitions=1)
     good = orjson.dumps({"score": 0.5, "label": 1})
     job.produce([(b"k", good)] * 100)
-    with job.worker() as worker:
+    with job.worker(program=("-c", INATTENTIVE)) as worker:
         job.updates(2)
         worker.signal(signal.SIGSTOP)
         make_again(job)
-        job.produce([(b"k", good)] * 100)
+        job.produce([(b"k", good)] * 200)
         worker.signal(signal.SIGCONT)
         assert worker.exit_code() == 3, worker.text()[-3000:]
         for part in (job.settings.topics.events, "was deleted and made again", "--accept-gap"):
             assert part in worker.text()
         assert "Traceback" not in worker.text()
+    assert job.state()["events"] == 100
 
 
 def test_a_static_member_that_comes_back_in_time_disturbs_nobody(

@@ -9,7 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from config.errors import DecisionError
-from worker.transport import job as job_module
+from worker.transport import ground
+from worker.transport.ground import Ground
 from worker.transport.job import Job
 from worker.transport.layout import Layout
 
@@ -21,28 +22,34 @@ if TYPE_CHECKING:
 WAIT_SECONDS = 30.0
 
 
-class LookingJob(Job):
-    """A job whose looks at the events topic find these ids, or fail."""
+class LookedAt(Ground):
+    """A ground of which looks at the events topic find these ids, or fail."""
 
-    def __init__(self, settings: Settings, *found: str | Exception) -> None:
-        super().__init__(settings, Layout(1, "first", "changelog", 1000), accept_gap=False)
+    def __init__(self, job: Job, *found: str | Exception) -> None:
+        super().__init__(job.settings, job.layout, accept_gap=False, pool=job.pool)
         self._found = iter(found)
 
-    def _events_id(self) -> str:
+    def events_id(self) -> str:
         found = next(self._found)
         if isinstance(found, Exception):
             raise found
         return found
 
 
+def new_job(settings: Settings, *found: str | Exception) -> Job:
+    job = Job(settings, Layout(1, "first", "changelog", 1000), accept_gap=False)
+    job.ground = LookedAt(job, *found)
+    return job
+
+
 @pytest.mark.parametrize("error", [RuntimeError("no"), OSError(24, "too many"), KeyError("events")])
 def test_the_watch_over_the_events_topic_outlives_a_look_that_fails(
     settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    monkeypatch.setattr(job_module, "IDENTITY_SECONDS", 0)
+    monkeypatch.setattr(ground, "LOOK_SECONDS", 0)
 
     async def watched() -> BaseException:
-        job = LookingJob(settings_of(), error, "first", "", error, "second")
+        job = new_job(settings_of(), error, "first", "", error, "second")
         try:
             await asyncio.wait_for(job.watch_identity(), WAIT_SECONDS)
             return await job.failed
@@ -53,3 +60,19 @@ def test_the_watch_over_the_events_topic_outlives_a_look_that_fails(
         assert isinstance(asyncio.run(watched()), DecisionError)
     assert [line["failures"] for line in logs] == [1, 2]
     assert all(type(error).__name__ in line["error"] for line in logs)
+
+
+def test_a_fetch_that_finds_no_topic_has_it_looked_at_at_once(
+    settings_of: Callable[..., Settings],
+) -> None:
+    async def watched() -> BaseException:
+        job = new_job(settings_of(), "second")
+        try:
+            # As the consumer does, in its own thread.
+            await asyncio.to_thread(job.ground.doubt)
+            await asyncio.wait_for(job.watch_identity(), ground.LOOK_SECONDS / 2)
+            return await job.failed
+        finally:
+            job.pool.shutdown()
+
+    assert isinstance(asyncio.run(watched()), DecisionError)

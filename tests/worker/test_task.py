@@ -150,5 +150,38 @@ def test_offsets_without_records_are_passed_over(settings_of: Callable[..., Sett
     assert fed(settings_of(), 7, run_of(7, 5), markers, behind) == 20
 
 
+def test_a_cursor_that_only_markers_moved_is_committed_at_once_and_then_now_and_then(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then retention that takes them, with the worker killed, would seem to take records."""
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(module, "PASSED_SECONDS", 60.0)
+    found = committed(settings_of(), *(Run((), start, start + 2) for start in (0, 2, 4)))
+    # The last one only because the task leaves.
+    assert [one.cursor.offset for one in found] == [2, 6]
+
+
+def test_a_task_whose_job_has_failed_commits_nothing_more(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What made it fail may have left the windows half changed, or be of another log."""
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.05)
+    pipeline = Pipeline(settings_of(EVERY_FIFTH), "events", 0)
+    log = cast("Any", Log())
+
+    async def feed() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            task = Task(
+                0, 1, pipeline, log, log, pool=pool, interval=0.001, on_death=lambda *_: None
+            )
+            task.start(committed=True)
+            await task.feed(run_of(0, 3))
+            task.dead = True
+            await asyncio.wait_for(cast("Any", task)._loop, 30)
+
+    asyncio.run(feed())
+    assert log.transactions == []
+
+
 def test_a_run_that_leads_nowhere_is_not_delivered() -> None:
     assert not Run((), 7, 7)

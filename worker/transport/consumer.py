@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import structlog
 from aiokafka.errors import (
@@ -21,7 +21,7 @@ from faust.tables.recovery import RebalanceAgain
 from faust.transport.drivers import aiokafka as stock
 from faust.types import TP, ConsumerMessage
 
-from worker.transport import fetch
+from worker.transport import by_id, fetch
 from worker.transport.offsets import OFFSET_MARK, GroupOffset
 
 if TYPE_CHECKING:
@@ -54,6 +54,10 @@ class ConsumerThread(stock.AIOKafkaConsumerThread):
         # Faust has no settings for these two; aiokafka reads them when it starts.
         consumer._isolation_level = "read_committed"  # noqa: SLF001
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001
+        job = cast("JobApp", self.app).job
+        if job.layout.events_id:
+            ids = {job.settings.topics.events: job.layout.events_id}
+            by_id.install(consumer._client, ids, job.ground.doubt)  # noqa: SLF001
         return consumer
 
     async def on_start(self) -> None:

@@ -16,19 +16,22 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import faust
 import structlog
-from confluent_kafka import KafkaException
 from faust.app.base import BootStrategy
 
 from config.errors import DecisionError, RocstreamError
 from config.kafka import librdkafka
-from worker.admin import Cluster
 from worker.pipeline import Pipeline
-from worker.transport import footing
-from worker.transport.changelog import Extent, Reader, Restored
-from worker.transport.layout import topic_id
+from worker.transport.changelog import Reader, Restored
+from worker.transport.ground import Ground
 from worker.transport.machine import make_room
 from worker.transport.offsets import GroupOffset, refuse_moved_by_hand
-from worker.transport.producer import ForbiddenError, TaskProducer, Topics, WriteError
+from worker.transport.producer import (
+    ForbiddenError,
+    ForgottenError,
+    TaskProducer,
+    Topics,
+    WriteError,
+)
 from worker.transport.task import Task
 
 if TYPE_CHECKING:
@@ -48,12 +51,6 @@ T = TypeVar("T")
 
 REJOIN_SECONDS: Final = 15.0
 """A fenced task waits this long for the rebalance that explains it, before it is opened anew."""
-
-IDENTITY_SECONDS: Final = 5.0
-"""How often a running worker looks whether the events topic still is the one it started with."""
-
-IDENTITY_PAUSE_SECONDS: Final = 0.2
-"""Between two attempts to ask, while tasks wait for it to open."""
 
 GROUP_COMMIT_SECONDS: Final = 2.0
 
@@ -112,14 +109,13 @@ class Job:
         self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._app: JobApp | None = None
         self._table: WindowTable | None = None
-        self._accept_gap = accept_gap
         self._opening: list[TaskProducer] = []
         self._cancel_read = Event()
         self._deaths: dict[int, list[float]] = {}
         self._rescues: set[asyncio.Task[None]] = set()
         # A thread per task at the most, and some for opening and closing while commits wait.
-        self._cluster: Cluster | None = None
         self.pool = ThreadPoolExecutor(max_workers=256, thread_name_prefix="task")
+        self.ground = Ground(settings, layout, accept_gap=accept_gap, pool=self.pool)
 
     def attach(self, app: JobApp, table: WindowTable) -> None:
         """Tell the job which app and table it works through; called once."""
@@ -136,6 +132,9 @@ class Job:
         """Return the task that a run belongs to; None when the run is of another assignment."""
         task = self.tasks.get(message.partition)
         if task is None or task.dead or task.closing or message.generation_id != task.generation:
+            return None
+        if self.failed.done():
+            # Tasks may have been opened meanwhile.
             return None
         return task
 
@@ -183,8 +182,8 @@ class Job:
         await self.park()
         check()
         began = time.monotonic()
-        self._check_count(numbers)
-        await self._confirm_identity(check)
+        self.ground.check_count(numbers)
+        await self.ground.confirm(check)
         check()
         make_room(len(numbers), self.layout.brokers)
         await self._close([p for p in self._parked if p not in numbers])
@@ -210,54 +209,11 @@ class Job:
         )
 
     async def watch_identity(self) -> None:
-        """Fail the job when the events topic is made again under it; runs until it is cancelled.
-
-        The consumer goes by the topic's name: where the new log reaches as far as the old one
-        did, it would read on there as if nothing had happened. A look that fails is logged, and the
-        next one comes as ever.
-        """
-        failures = 0
-        while not self.failed.done():
-            await asyncio.sleep(IDENTITY_SECONDS)
-            try:
-                await self._check_identity()
-            except KafkaException as error:
-                # It may be away; whoever opens tasks waits for the answer.
-                log.debug("topic id not told", error=str(error))
-            except DecisionError as error:
-                self.fail(error)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the watch goes on
-                failures += 1
-                log.warning(
-                    "could not look whether the events topic is the same",
-                    error=f"{type(error).__name__}: {error}",
-                    failures=failures,
-                )
-
-    async def _confirm_identity(self, check: Callable[[], None]) -> None:
-        """Wait for the broker to say that the events topic still is the same."""
-        told = False
-        while True:
-            try:
-                return await self._check_identity()
-            except KafkaException as error:
-                if not told:
-                    log.warning("waiting for the id of the events topic", error=str(error))
-                told = True
-            check()
-            await asyncio.sleep(IDENTITY_PAUSE_SECONDS)
-
-    async def _check_identity(self) -> None:
-        topic, was = self.settings.topics.events, self.layout.events_id
-        if not was:
-            return
-        found = await self._call(self._events_id)
-        if found and found != was:
-            raise footing.refused(f"{footing.made_again(topic, was, found)} while we ran", topic)
-
-    def _events_id(self) -> str:
-        self._cluster = self._cluster or Cluster(self.settings)
-        return topic_id(self._cluster, self.settings.topics.events)
+        """Fail the job when the events topic is made again under it; runs until it is cancelled."""
+        try:
+            await self.ground.watch()
+        except DecisionError as error:
+            self.fail(error)
 
     async def park(self) -> None:
         """Let each task commit what it has, then set it aside: it may well come back.
@@ -409,10 +365,10 @@ class Job:
             had_state = pipeline.restore(restored.records.pop(partition))
             if had_state and (found := committed.get(partition)) is not None:
                 refuse_moved_by_hand(self.settings.kafka.group, partition, pipeline.cursor, found)
-            kept = had_state and self._reaches_back(pipeline.cursor, restored.inputs[partition])
+            extent = restored.inputs[partition]
+            kept = had_state and self.ground.reaches_back(pipeline.cursor, extent)
             if not kept:
-                begin = self._begin(restored.inputs[partition], gap=had_state)
-                pipeline.start_at(begin, gap=had_state)
+                pipeline.start_at(self.ground.begin(extent, gap=had_state), gap=had_state)
             task = Task(
                 partition,
                 generation,
@@ -425,38 +381,6 @@ class Job:
             )
             tasks.append((task, kept))
         return tasks
-
-    def _check_count(self, assigned: set[int]) -> None:
-        """Refuse partitions that came into being after the start: they have no changelog."""
-        count = self.layout.partitions
-        if assigned and max(assigned) >= count:
-            raise DecisionError(
-                f"the topic {self.settings.topics.events} has grown: partition {max(assigned)} was "
-                f"assigned, but the changelog {self.layout.changelog} has {count} partitions; keys "
-                "now go to other partitions than before, so take a new kafka.group"
-            )
-
-    def _begin(self, log_extent: Extent, *, gap: bool) -> int:
-        if gap or self.settings.topics.start == "earliest":
-            return log_extent.start
-        return log_extent.end
-
-    def _reaches_back(self, cursor: Cursor, extent: Extent) -> bool:
-        """Tell whether the log goes on where the state ends; False only if gaps are accepted.
-
-        Raises
-        ------
-        DecisionError
-            When it does not, and gaps are not accepted.
-        """
-        topic = self.settings.topics.events
-        problem = footing.gap(cursor, topic, self.layout.events_id, extent)
-        if problem is None:
-            return True
-        if self._accept_gap:
-            log.warning("gap accepted, windows restart empty", problem=problem)
-            return False
-        raise footing.refused(problem, topic)
 
     async def _drop(self, producers: list[TaskProducer]) -> None:
         for producer in producers:
@@ -480,17 +404,19 @@ class Job:
                 )
             )
             return
-        rescue = asyncio.create_task(self._rescue(task))
+        # With the id forgotten there is no rebalance to be waited for.
+        wait = 0.0 if isinstance(error, ForgottenError) else REJOIN_SECONDS
+        rescue = asyncio.create_task(self._rescue(task, wait))
         self._rescues.add(rescue)
         rescue.add_done_callback(self._rescues.discard)
 
-    async def _rescue(self, task: Task) -> None:
+    async def _rescue(self, task: Task, seconds: float) -> None:
         """Open the tasks anew unless a rebalance comes first.
 
         A task is fenced because it has a new owner, which a rebalance will tell, or because its
         transaction outlived a broker's outage, which nothing will.
         """
-        await asyncio.sleep(REJOIN_SECONDS)
+        await asyncio.sleep(seconds)
         if self.tasks.get(task.partition) is task and self._app is not None:
             log.warning("no rebalance followed, tasks are opened anew", task=task.partition)
             self._app.reopen_tasks()

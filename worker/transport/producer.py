@@ -63,12 +63,23 @@ _FORBIDDEN: Final = frozenset(
 )
 
 
+_NEVER_AGAIN: Final = _FORBIDDEN | {KafkaError.INVALID_PRODUCER_ID_MAPPING}
+
+
 class WriteError(RocstreamError):
     """A transaction could not be committed; nothing after it may be."""
 
 
 class ForbiddenError(WriteError):
     """The broker does not let the user write: opening the task anew would not help."""
+
+
+class ForgottenError(WriteError):
+    """The coordinator has forgotten the transactional id, idle for too long, and all its owners.
+
+    It would give a new one to whoever asks first, so that nothing fences anybody any more: the
+    state is to be read again behind a new fence.
+    """
 
 
 class Topics(NamedTuple):
@@ -162,7 +173,7 @@ class TaskProducer:
             except KafkaException as raised:
                 error = raised.args[0]
                 attempts += error.code() not in _WAIT_FOR
-                if error.code() in _FORBIDDEN:
+                if error.code() in _NEVER_AGAIN:
                     raise self._failure("could not commit", error) from raised
                 if not error.txn_requires_abort() or attempts >= _ATTEMPTS:
                     raise self._failure("could not commit", error) from raised
@@ -256,4 +267,6 @@ class TaskProducer:
         )
         if error.code() in _FORBIDDEN:
             return ForbiddenError(f"{sentence} (`rocstream check` tells what to grant)")
+        if error.code() == KafkaError.INVALID_PRODUCER_ID_MAPPING:
+            return ForgottenError(sentence)
         return WriteError(sentence)

@@ -43,8 +43,10 @@ MARKERS_SECONDS: Final = 0.003
 """Pause behind a commit, in which the broker writes its markers: a transaction that comes sooner is
 told to wait, and the client waits 20 ms then."""
 
-PASSED_SECONDS: Final = 5.0
-"""After so long a cursor is committed that only markers of the source's transactions have moved."""
+PASSED_SECONDS: Final = 1.0
+"""How often a cursor is committed that only markers of the source's transactions have moved. The
+first one goes at once: should the worker be killed, and stay away until retention has taken them,
+nobody could tell any more that they were no records."""
 
 DRAIN_SECONDS: Final = 5.0
 """How long a task that leaves may take to commit what it has. What is not committed by then is
@@ -102,6 +104,7 @@ class Task:
         self._unread = 0
         self._stretched = False
         self._later: asyncio.TimerHandle | None = None
+        self._passed = 0.0
         self._loop: asyncio.Task[None] | None = None
 
     @property
@@ -167,7 +170,8 @@ class Task:
             self._wake_up()
         elif self._later is None:
             loop = asyncio.get_running_loop()
-            self._later = loop.call_later(PASSED_SECONDS, self._wake_up)
+            self._passed = max(self._passed + PASSED_SECONDS, loop.time())
+            self._later = loop.call_at(self._passed, self._wake_up)
 
     async def drain(self) -> None:
         """Take nothing in any more, and commit what there is, for `DRAIN_SECONDS` at the most."""
@@ -239,6 +243,11 @@ class Task:
             while True:
                 await self._wake.wait()
                 await self._gather()
+                if self.dead:
+                    # Of what a run that failed has left half done nothing may be committed.
+                    self._idle.set()
+                    self._room.set()
+                    return
                 self._wake.clear()
                 began = time.monotonic()
                 self._hurry.clear()

@@ -1,0 +1,172 @@
+"""The events topic that tasks stand on: whether it is the same, and where each begins in it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from confluent_kafka import KafkaException
+
+from config.errors import DecisionError
+from worker.admin import Cluster
+from worker.transport import footing
+from worker.transport.layout import topic_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from config import Settings
+    from worker.pages import Cursor
+    from worker.transport.changelog import Extent
+    from worker.transport.layout import Layout
+
+log = structlog.get_logger(__name__)
+
+LOOK_SECONDS: Final = 5.0
+"""How often a running worker looks whether the events topic still is the one it started with,
+unless its fetches tell sooner that it is not."""
+
+PAUSE_SECONDS: Final = 0.2
+"""Between two attempts to ask, while tasks wait for it to open."""
+
+
+class Ground:
+    """The events topic, as tasks are opened on it and while they work.
+
+    Parameters
+    ----------
+    settings
+        The job's settings.
+    layout
+        What it finds at the broker.
+    accept_gap
+        Whether windows may restart empty where the log no longer reaches back to the cursor.
+    pool
+        Where the broker is asked.
+    """
+
+    def __init__(
+        self, settings: Settings, layout: Layout, *, accept_gap: bool, pool: Executor
+    ) -> None:
+        self._settings = settings
+        self._layout = layout
+        self._topic = settings.topics.events
+        self._accept_gap = accept_gap
+        self._pool = pool
+        self._cluster: Cluster | None = None
+        self._loop = asyncio.get_running_loop()
+        self._doubted = asyncio.Event()
+
+    def doubt(self) -> None:
+        """Have the topic looked at now. May be called from any thread."""
+        self._loop.call_soon_threadsafe(self._doubted.set)
+
+    async def watch(self) -> None:
+        """Look at the topic every `LOOK_SECONDS`, and when there is doubt, until it is another.
+
+        A look that fails is logged, and the next one comes as ever.
+
+        Raises
+        ------
+        DecisionError
+            Once the topic was made again.
+        """
+        failures = 0
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._doubted.wait(), LOOK_SECONDS)
+            self._doubted.clear()
+            try:
+                await self._look()
+            except DecisionError:
+                raise
+            except KafkaException as error:
+                # It may be away; whoever opens tasks waits for the answer.
+                log.debug("topic id not told", error=str(error))
+            except Exception as error:  # noqa: BLE001 - whatever it is, the watch goes on
+                failures += 1
+                log.warning(
+                    "could not look whether the events topic is the same",
+                    error=f"{type(error).__name__}: {error}",
+                    failures=failures,
+                )
+
+    async def confirm(self, check: Callable[[], None]) -> None:
+        """Wait for the broker to say that the topic still is the same.
+
+        Parameters
+        ----------
+        check
+            Raises when the wait is for nothing.
+
+        Raises
+        ------
+        DecisionError
+            When it was made again.
+        """
+        told = False
+        while True:
+            try:
+                return await self._look()
+            except KafkaException as error:
+                if not told:
+                    log.warning("waiting for the id of the events topic", error=str(error))
+                told = True
+            check()
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    def check_count(self, assigned: set[int]) -> None:
+        """Refuse partitions that came into being after the start: they have no changelog.
+
+        Raises
+        ------
+        DecisionError
+            With the partition, the changelog and the cure.
+        """
+        count = self._layout.partitions
+        if assigned and max(assigned) >= count:
+            raise DecisionError(
+                f"the topic {self._topic} has grown: partition {max(assigned)} was assigned, but "
+                f"the changelog {self._layout.changelog} has {count} partitions; keys now go to "
+                "other partitions than before, so take a new kafka.group"
+            )
+
+    def begin(self, extent: Extent, *, gap: bool) -> int:
+        """Return where a task without state begins; behind a `gap` with the first there is."""
+        if gap or self._settings.topics.start == "earliest":
+            return extent.start
+        return extent.end
+
+    def reaches_back(self, cursor: Cursor, extent: Extent) -> bool:
+        """Tell whether the log goes on where the state ends; False only if gaps are accepted.
+
+        Raises
+        ------
+        DecisionError
+            When it does not, and gaps are not accepted.
+        """
+        problem = footing.gap(cursor, self._topic, self._layout.events_id, extent)
+        if problem is None:
+            return True
+        if self._accept_gap:
+            log.warning("gap accepted, windows restart empty", problem=problem)
+            return False
+        raise footing.refused(problem, self._topic)
+
+    async def _look(self) -> None:
+        was = self._layout.events_id
+        if not was:
+            return
+        found = await asyncio.get_running_loop().run_in_executor(self._pool, self.events_id)
+        if found and found != was:
+            raise footing.refused(
+                f"{footing.made_again(self._topic, was, found)} while we ran", self._topic
+            )
+
+    def events_id(self) -> str:
+        """Ask a broker for the topic's id; blocks, and raises as `layout.topic_id`."""
+        self._cluster = self._cluster or Cluster(self._settings)
+        return topic_id(self._cluster, self._topic)
