@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from scipy.special import ndtri
-
 from engine.readings.counts import below, room, total
 
 if TYPE_CHECKING:
@@ -67,5 +65,8 @@ def interval_of(
     pairs = 4 * n0**2 * n1**2
     variance = by_positives / (pairs * (n1 - 1)) + by_negatives / (pairs * (n0 - 1))
     auc = twice_u / (2 * n0 * n1)
+    # Importing it takes longer than all of this package, and few ask for intervals.
+    from scipy.special import ndtri  # noqa: PLC0415
+
     reach = float(ndtri((1.0 + level) / 2.0)) * math.sqrt(variance)
     return max(auc - reach, 0.0), min(auc + reach, 1.0)

@@ -10,7 +10,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import betainc
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -83,6 +82,9 @@ def edge_losses(negatives: Floats, positives: Floats, alpha: float, beta: float)
     if alpha == beta == 2.0:  # noqa: PLR2004 - Hand's severity
         product = below * above
         return np.asarray(lengths * product * (1.0 + product) / 2.0)
+    # Importing it takes longer than all of this package, and most severities are Beta(2, 2).
+    from scipy.special import betainc  # noqa: PLC0415
+
     mean = alpha / (alpha + beta)
     return np.asarray(
         negatives * mean * betainc(alpha + 1.0, beta, below)

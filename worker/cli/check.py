@@ -11,7 +11,6 @@ from rich.text import Text
 from config.errors import RocstreamError
 from worker import admin
 from worker.cli import options
-from worker.cli.sample import sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -144,6 +143,9 @@ def _state(settings: Settings, partitions: int) -> Iterator[Finding]:
 def _events(settings: Settings, topics: Mapping[str, Topic]) -> Iterator[Finding]:
     topic = topics[settings.topics.events]
     try:
+        # Records are read for it alone, which the other commands need not load.
+        from worker.cli.sample import sample  # noqa: PLC0415
+
         seen = sample(settings, topic.partitions)
     except RocstreamError as error:
         yield _bad(error)

@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from engine import CountWindow
 
@@ -98,6 +97,9 @@ def paired_delong(
     >>> paired_delong(scores, scores, np.array([0, 0, 1, 1]))
     (0.0, 0.0, 0.0, 1.0)
     """
+    # It takes a while to import, which other replays need not wait for.
+    from scipy.special import ndtr, ndtri  # noqa: PLC0415
+
     positive = labels == 1
     n1 = int(positive.sum())
     n0 = len(labels) - n1
