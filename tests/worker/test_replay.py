@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import random
 import signal
@@ -170,22 +171,16 @@ def test_blocks_cut_lines_anywhere_and_blank_lines_are_none(
         laid.append(text)
     body = b"\n".join(laid) + data.draw(st.sampled_from([b"", b"\n"]))
 
-    class Slow:
-        def __init__(self) -> None:
-            self.at = 0
-
-        def read(self, _: int) -> bytes:
-            taken = body[self.at : self.at + data.draw(st.integers(1, 50))]
-            self.at += len(taken)
-            return taken
-
     known = lines.Lines()
-    found = [
-        (offset + at, text)
-        for offset, run, count in lines.runs(Slow(), known)  # type: ignore[arg-type]
-        for at, text in enumerate(run.split(b"\n"))
-        if at < count
-    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "FIRST_BYTES", data.draw(st.integers(1, 50)))
+        patch.setattr(lines, "BLOCK_BYTES", data.draw(st.integers(1, 50)))
+        found = [
+            (offset + at, text)
+            for offset, run, count in lines.runs(io.BytesIO(body), known)
+            for at, text in enumerate(run.split(b"\n"))
+            if at < count
+        ]
     assert found == list(enumerate(texts))
     assert {offset: known.number(offset) for offset in places} == places
 

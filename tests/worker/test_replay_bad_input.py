@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import gzip
 import json
+import re
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
+import typer
 from inmemory import HEAD
 
+import worker.replay
 from config.errors import SettingsError
+from worker import admin
+from worker.cli import rows
+from worker.cli.commands import app
 from worker.cli.commands import run as rocstream
 from worker.replay.span import bound, span
+from worker.transport import reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -204,10 +214,11 @@ def test_a_truncated_parquet_or_gzip_file(replay: Callable[..., Result], tmp_pat
     assert result.code == 1
     assert "x.parquet is cut short, or no Parquet file" in result.errors
     packed = gzip.compress(b"".join(orjson.dumps(one) + b"\n" for one in GOOD * 10_000))
-    (tmp_path / "x.jsonl.gz").write_bytes(packed[:-200])
-    result = replay(tmp_path / "x.jsonl.gz", "-o", tmp_path / "u.jsonl")
+    (tmp_path / "x.jsonl.gz").write_bytes(packed[:5])
+    result = replay(tmp_path / "x.jsonl.gz")
     assert result.code == 1
     assert "x.jsonl.gz is cut short, or no gzip file" in result.errors
+    (tmp_path / "x.jsonl.gz").write_bytes(packed[:-200])
     result = replay(tmp_path / "x.jsonl.gz", "--to", "1000", "-o", tmp_path / "u.jsonl")
     assert result.code == 0, "what lies behind --to is not read"
     assert result.out.endswith(f"500 updates in {tmp_path / 'u.jsonl'}\n")
@@ -288,17 +299,47 @@ def test_a_stretch_with_nothing_in_it_is_told_with_what_there_is(
     assert "nothing lies" not in replay(path, "--from", "1", event=event).errors
 
 
-def test_a_zst_file_that_is_cut_short_is_told_as_such(
-    replay: Callable[..., Result], tmp_path: Path
+@pytest.mark.parametrize("kind", ["gz", "zst"])
+@pytest.mark.parametrize("count", [3, 40_000])
+def test_a_file_that_is_cut_short_gives_every_whole_line_and_names_the_last(
+    replay: Callable[..., Result], tmp_path: Path, kind: str, count: int
 ) -> None:
-    pa = pytest.importorskip("pyarrow")
-    path = tmp_path / "x.jsonl.zst"
-    with pa.CompressedOutputStream(str(path), "zstd") as file:
-        file.write(lines(tmp_path / "x.jsonl", *GOOD).read_bytes())
-    path.write_bytes(path.read_bytes()[:-9])
-    result = replay(path)
+    raw = b"".join(
+        orjson.dumps({"key": "k", "score": n * n % 65_537, "label": n * n % 11 % 2}) + b"\n"
+        for n in range(count)
+    )
+    path, out = tmp_path / f"x.jsonl.{kind}", tmp_path / "u.jsonl"
+    if kind == "gz":
+        # Without compression it is known what is left.
+        path.write_bytes(gzip.compress(raw, 0)[: -len(raw) // 3])
+        left = zlib.decompressobj(31).decompress(path.read_bytes())
+    else:
+        pa = pytest.importorskip("pyarrow")
+        with pa.CompressedOutputStream(str(path), "zstd") as file:
+            file.write(raw)
+        packed = path.read_bytes()
+        path.write_bytes(packed[:-9] if count < 10 else packed[: len(packed) * 2 // 3])
+        left = _unpacked_byte_by_byte(path)
+    result = replay(path, "-o", out)
     assert result.code == 1
-    assert "x.jsonl.zst is cut short, or no zstd file" in result.errors
+    whole = left.count(b"\n")
+    if not whole:
+        assert f"x.jsonl.{kind} is cut short, or no" in result.errors
+        return
+    assert f"x.jsonl.{kind} is cut short, or damaged, behind line {whole:,}: " in result.errors
+    if whole > 1:
+        updates = Path(f"{out}.partial").read_bytes().splitlines()
+        assert len(updates) == whole // 2
+
+
+def _unpacked_byte_by_byte(path: Path) -> bytes:
+    pa = pytest.importorskip("pyarrow")
+    found = []
+    with path.open("rb") as raw, contextlib.suppress(OSError):
+        stream = pa.CompressedInputStream(raw, "zstd")
+        while byte := stream.read(1):
+            found.append(byte)
+    return b"".join(found)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
@@ -311,3 +352,24 @@ def test_a_full_disk_is_told_as_such(
     assert result.code == 1
     assert "the updates cannot be written: No space left on device" in result.errors
     assert not (tmp_path / name).exists()
+
+
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+READ_BY_A_REPLAY = [
+    *Path(worker.replay.__file__).parent.glob("*.py"),
+    *(Path(one.__file__) for one in (admin, reader, rows)),
+]
+
+
+@pytest.mark.parametrize("path", READ_BY_A_REPLAY, ids=lambda path: path.stem)
+def test_sentences_name_only_options_that_the_command_has(path: Path) -> None:
+    command = typer.main.get_command(app)
+    assert isinstance(command, typer.core.TyperGroup)
+    known = {option for one in command.commands["replay"].params for option in one.opts}
+    texts = [
+        node.value
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    named = {option for text in texts for option in OPTION.findall(text)}
+    assert named <= known

@@ -220,10 +220,29 @@ def test_rows_before_a_break_are_delivered_before_it_is_told(tmp_path: Path) -> 
     taken: list[int] = []
 
     def read() -> None:
-        with opened(Member(str(path), "csv", 1)) as (file, _):
+        with opened(Member(str(path), "csv", 1), Lines()) as (file, _):
             for run in cells.runs(file, "x.csv", [EventSettings(key=("key",))], None, 0, Lines()):
                 taken.append(len(run))  # noqa: PERF401 - they count when it raises as well
 
     with pytest.raises(RocstreamError, match="no UTF-8 text"):
         read()
     assert sum(taken) > 19_000
+
+
+@given(
+    st.lists(st.sampled_from(["k,1,1", "k,1", "k,x,1", ",1,0", "k,0.5,7"]), max_size=40),
+    st.integers(1, 8),
+    st.integers(1, 8),
+)
+def test_what_is_refused_comes_in_the_order_of_the_rows_however_they_are_cut(
+    table: list[str], rows_at_once: int, piece: int
+) -> None:
+    raw = "\n".join(["key,score,label", *table, ""]).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells, "FIRST_ROWS", rows_at_once)
+        patch.setattr(cells, "PIECE_ROWS", piece)
+        found = list(by_columns(raw, [EventSettings(key=("key",))], None, 0))
+    refused = [one.offset for batch in found for one in batch.rejections]
+    assert refused == [at for at, row in enumerate(table) if row != "k,1,1"]
+    assert all(one.offset < batch.offset for batch in found for one in batch.rejections)
+    assert sum(batch.counts["records"] for batch in found) == len(table)

@@ -11,7 +11,9 @@ import csv
 import io
 import itertools
 import zlib
+from bisect import bisect_left
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -53,6 +55,8 @@ _EXACT: Final = 1 << 53
 _UNLABELLED: Final = -1
 _ODD: Final = -2
 
+_offset = attrgetter("offset")
+
 # What a file that breaks off raises; what it held before is delivered all the same.
 _BREAKS: Final = (UnicodeDecodeError, EOFError, OSError, zlib.error)
 
@@ -83,23 +87,33 @@ class RowRun:
     def batches(
         self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
     ) -> Iterator[Batch]:
-        """Take the rows apart; the refused ones come before the others."""
+        """Take the rows apart; what is refused comes in the order of the rows."""
         return batches(self.parts(reading, watermark, tick), watermark, tick)
 
     def parts(
         self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
     ) -> Iterator[Stretch | Batch]:
         """Take the rows apart; what is read by columns is not grouped yet, nor cut at ticks."""
-        if self.bad and not reading:
-            batch = Batch(rejections=list(self.bad), offset=self.first)
-            batch.counts["rejected"] = batch.counts["records"] = len(self.bad)
-            batch.counts[f"rejected.{BAD_ROW}"] = len(self.bad)
-            yield batch
         good = self.good[reading]
         if isinstance(good, RecordRun):
-            yield from good.batches(reading, watermark, tick)
+            bad = [] if reading else list(self.bad)
+            for batch in good.batches(reading, watermark, tick):
+                before = bisect_left(bad, batch.offset, key=_offset)
+                yield _refusing(batch, bad[:before])
+                bad = bad[before:]
+            if bad:
+                yield _refusing(Batch(offset=self.last), bad)
         elif good.first < good.last:
             yield good
+
+
+def _refusing(batch: Batch, bad: Sequence[Rejection]) -> Batch:
+    """Return a batch with refused rows among its records."""
+    if bad:
+        batch.rejections = sorted([*batch.rejections, *bad], key=_offset)
+        for name in ("records", "rejected", f"rejected.{BAD_ROW}"):
+            batch.counts[name] += len(bad)
+    return batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +156,7 @@ class _Rows:
         plain = self.lines[-1] - self.lines[0] == len(self.lines) - 1
         for at, line in enumerate(self.lines[:1] if plain else self.lines, offset):
             known.note(at, line)
+        known.last = self.lines[-1]
 
     def piece(self, start: int) -> _Rows:
         stop = start + PIECE_ROWS

@@ -9,7 +9,7 @@ import sys
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from config import Own
 from config.errors import RocstreamError, SettingsError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from config import EventSettings
+    from worker.replay.lines import Lines
 
 STDIN: Final = "-"
 FORMATS: Final = ("json", "csv", "parquet")
@@ -34,6 +35,7 @@ _SUFFIXES: Final = {
 }
 _PACKED: Final = (".gz", ".zst")
 _BUFFER: Final = 1 << 20
+_PIECE: Final = 1 << 16
 
 
 class Fields(NamedTuple):
@@ -174,8 +176,10 @@ def _path(text: str, option: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def opened(member: Member) -> Iterator[tuple[IO[bytes], Callable[[], int]]]:
+def opened(member: Member, known: Lines) -> Iterator[tuple[IO[bytes], Callable[[], int]]]:
     """Open a file of text; with it comes how many of its bytes (as they lie there) are read.
+
+    `known` says which line was the last that was read, for the sentence.
 
     Raises
     ------
@@ -189,24 +193,68 @@ def opened(member: Member) -> Iterator[tuple[IO[bytes], Callable[[], int]]]:
         with Path(member.path).open("rb") as raw:
             yield _unpacked(raw, member.path), raw.tell
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise RocstreamError(f"{member.path} is cut short, or no gzip file: {error}") from error
+        raise RocstreamError(f"{_cut(member, known, 'gzip')}: {error}") from error
     except UnicodeDecodeError as error:
-        raise RocstreamError(f"{member.path} is no UTF-8 text: {error}") from error
+        behind = f" behind line {known.last:,}" if known.last else ""
+        raise RocstreamError(f"{member.path} is no UTF-8 text{behind}: {error}") from error
     except OSError as error:
         if error.errno is None:
             # The system gives a number; without one it is what unpacks that complains.
-            raise RocstreamError(f"{member.path} is cut short, or no zstd file: {error}") from error
+            raise RocstreamError(f"{_cut(member, known, 'zstd')}: {error}") from error
         raise RocstreamError(f"{member.path} cannot be read: {error.strerror or error}") from error
+
+
+def _cut(member: Member, known: Lines, kind: str) -> str:
+    if known.last:
+        return f"{member.path} is cut short, or damaged, behind line {known.last:,}"
+    return f"{member.path} is cut short, or no {kind} file"
 
 
 def _unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
     if name.lower().endswith(".gz"):
-        unpacked: Any = gzip.GzipFile(fileobj=raw)
-        return io.BufferedReader(unpacked, _BUFFER)
+        # As it is: a buffer before it would lose what came before the file breaks off.
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
     if name.lower().endswith(".zst"):
-        arrow = needed("pyarrow", f"to read {name}")
-        return io.BufferedReader(arrow.CompressedInputStream(raw, "zstd"), _BUFFER)
+        return io.BufferedReader(_Zstandard(raw, needed("pyarrow", f"to read {name}")), _BUFFER)
     return raw
+
+
+class _Zstandard(io.RawIOBase):
+    """A packed file that gives every byte there is before it says that it is cut short.
+
+    What unpacks it loses all of the read within which it fails. So the reads are of one size, and
+    after a failure they are made again, up to the one that failed, which is made byte by byte.
+    """
+
+    def __init__(self, raw: IO[bytes], arrow: Any) -> None:
+        super().__init__()
+        self._raw, self._arrow = raw, arrow
+        self._stream = arrow.CompressedInputStream(raw, "zstd")
+        self._read = 0
+        self._size = _PIECE
+
+    def readable(self) -> bool:
+        """Tell that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read a piece."""
+        try:
+            found = self._stream.read(min(self._size, len(buffer)))
+        except OSError:
+            if self._size == 1:
+                raise
+            self._raw.seek(0)
+            # It closes the file with itself.
+            self._failed = self._stream
+            self._stream = self._arrow.CompressedInputStream(self._raw, "zstd")
+            for _ in range(self._read):
+                self._stream.read(self._size)
+            self._size = 1
+            return self.readinto(buffer)
+        buffer[: len(found)] = found
+        self._read += 1
+        return len(found)
 
 
 def needed(module: str, purpose: str) -> Any:

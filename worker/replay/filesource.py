@@ -114,8 +114,8 @@ class FileSource:
             yield from self._table(member, events, fixed, timestamp)
             return
         with ExitStack() as stack:
-            file, self._position = stack.enter_context(opened(member))
             known = self._lines[_topic(member)] = Lines()
+            file, self._position = stack.enter_context(opened(member, known))
             if member.form == "csv":
                 if member.path != STDIN and not member.size:
                     return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from bisect import bisect_right
 from typing import IO, TYPE_CHECKING, Final
 
@@ -18,6 +19,9 @@ LINE_BYTES: Final = 64 << 20
 
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = (b"", b"\n", b"\r", b" ", b"\t")
+_BREAKS: Final = (EOFError, OSError, zlib.error)
+"""What a file that breaks off raises."""
+
 _SIGN: Final = re.compile(rb"\n[\n\r \t]")
 """Without this a stretch of lines has no blank one (but perhaps first or last)."""
 
@@ -28,6 +32,8 @@ class Lines:
     def __init__(self) -> None:
         self._offsets: list[int] = []
         self._numbers: list[int] = []
+        self.last = 0
+        """The last line that was read whole."""
 
     def note(self, offset: int, number: int) -> None:
         """Say that the record at `offset` stands in line `number`, counted from 1."""
@@ -57,6 +63,11 @@ def runs(file: IO[bytes], lines: Lines) -> Iterator[tuple[int, bytes, int]]:
     ------
     tuple
         The offset of the first line; the lines with ends between them; how many they are.
+
+    Raises
+    ------
+    OSError, EOFError, zlib.error
+        Where the file breaks off, once every whole line before that was yielded.
     """
     offset, number = 0, 1
     for text in _blocks(file):
@@ -72,6 +83,7 @@ def runs(file: IO[bytes], lines: Lines) -> Iterator[tuple[int, bytes, int]]:
         else:
             lines.note(offset, number)
         number += there
+        lines.last = number - 1
         if kept:
             yield offset, text, kept
         offset += kept
@@ -82,7 +94,11 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
     rest = b""
     first = True
     size = FIRST_BYTES
-    while block := file.read(size):
+    failure: Exception | None = None
+    while failure is None:
+        block, failure = _block(file, size)
+        if not block:
+            break
         size = min(2 * size, BLOCK_BYTES)
         rest += block
         end = rest.rfind(b"\n", len(rest) - len(block))
@@ -93,5 +109,19 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
         text, rest = rest[:end], rest[end + 1 :]
         yield text.removeprefix(_BOM) if first else text
         first = False
+    if failure is not None:
+        raise failure
     if rest:
         yield rest.removeprefix(_BOM) if first else rest
+
+
+def _block(file: IO[bytes], size: int) -> tuple[bytes, Exception | None]:
+    """Read so much, or up to the end; with what broke it off, if something did."""
+    parts: list[bytes] = []
+    try:
+        while size > 0 and (part := file.read1(size)):  # type: ignore[attr-defined]
+            parts.append(part)
+            size -= len(part)
+    except _BREAKS as error:
+        return b"".join(parts), error
+    return b"".join(parts), None
