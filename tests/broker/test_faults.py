@@ -12,7 +12,7 @@ import pytest
 from computed import assert_exactly, expected_updates, reference_h, tied_events
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from jobs import Job, free_port
+from jobs import Job, Worker, free_port
 
 from worker.transport.producer import TRANSACTION_TIMEOUT_MS
 
@@ -242,6 +242,14 @@ def test_a_batch_that_cannot_be_read_is_named_and_stepped_over_as_told(
             for part in (place, "kafka-delete-records", "--accept-gap"):
                 assert part in worker.text()
             assert "Traceback" not in worker.text()
+    replay = Worker([*narrow, "replay", "-c", str(job.path)], job.folder / "replay.log")
+    try:
+        assert replay.exit_code() == 1
+        for part in (place, f"with --to {bomb}, and what lies behind it with --from"):
+            assert part in replay.text()
+        assert "--accept-gap" not in replay.text()
+    finally:
+        replay.kill()
     eaten = TopicPartition(job.settings.topics.events, 0, behind)
     admin = AdminClient({"bootstrap.servers": job.servers})
     admin.delete_records([eaten])[eaten].result(20)

@@ -39,16 +39,27 @@ _MAGIC: Final = 2
 
 
 class BatchError(DecisionError):
-    """A record batch, as the broker serves it, cannot be read: going on would lose its records."""
+    """A record batch, as the broker serves it, cannot be read: going on would lose its records.
+
+    Attributes
+    ----------
+    what
+        Which it is and what is wrong with it, without the cure, which is another for each reader.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what}; repair the broker's replica, or delete the records up to behind the batch "
+            "(kafka-delete-records) and start a worker with --accept-gap"
+        )
+        self.what = what
 
 
 def unreadable(partition: TopicPartition, offset: int, why: Exception) -> BatchError:
-    """Return the error that says which batch it is, what is wrong with it, and the cure."""
+    """Return the error that says which batch it is, what is wrong with it, and a worker's cure."""
     return BatchError(
         f"the record batch at offset {offset} of the topic {partition.topic}, partition "
-        f"{partition.partition}, cannot be read: {str(why) or repr(why)}; repair the broker's "
-        "replica, or delete the records up to behind the batch (kafka-delete-records) and start a "
-        "worker with --accept-gap"
+        f"{partition.partition}, cannot be read: {str(why) or repr(why)}"
     )
 
 

@@ -136,6 +136,11 @@ class Reader:
                 f"{topic}, partition {number}: retention has removed what was to be read next: "
                 "start again with --from earliest"
             ) from error
+        except fetch.BatchError as error:
+            raise RocstreamError(
+                f"{error.what}; repair the broker's replica, or replay what lies before the batch "
+                f"with --to {at}, and what lies behind it with --from"
+            ) from error
         except errors.TopicAuthorizationFailedError as error:
             raise RocstreamError(
                 f"the user may not read the topic {topic}: grant READ on it"
