@@ -15,14 +15,15 @@ from inmemory import HEAD
 
 from config.errors import SettingsError
 from worker.cli.commands import run as rocstream
-from worker.replay import alerts
+from worker.replay import alerts, thinning
 from worker.replay.alerts import Watchman, rule
 from worker.replay.backtest import Backtest, Options
-from worker.replay.series import POINTS, Point, Recorder, Series
+from worker.replay.series import Point, Recorder, Series
 from worker.replay.sweep import variants
+from worker.replay.thinning import POINTS, Holder, Thinned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     import config
@@ -182,7 +183,7 @@ def test_many_keys_share_the_points_that_are_kept(
             values: dict[str, float | None] = {"auc": at / 40}
             recorder.take(monitor, str(key), [Point(at, 0, at, "t", 1, 1, 0, True, values)])  # noqa: FBT003
     series = recorder.of("m")
-    assert sum(len(one.points) for one in series) <= 120
+    assert 60 <= sum(len(one.points) for one in series) <= 130
     assert all(one.points[0].offset == 0 for one in series)
     assert all(one.thinned()[-1].offset == 39 for one in series)
     assert {one.count for one in series} == {40}
@@ -190,6 +191,34 @@ def test_many_keys_share_the_points_that_are_kept(
     nothing.take(monitor, "k", [Point(1, 0, 1, "t", 1, 1, 0, True, {"auc": 0.5})])  # noqa: FBT003
     assert nothing.of("m")[0].points == []
     assert nothing.of("m")[0].mean("auc") == 0.5
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 9)), max_size=60), st.integers(1, 40))
+def test_what_series_keep_together_hangs_on_their_numbers_alone(
+    grown: list[tuple[int, int]], most: int
+) -> None:
+    def held(of: Sequence[tuple[int, int]]) -> tuple[Holder, dict[int, Thinned[int]]]:
+        holder, series = Holder(most), {}
+        for key, number in of:
+            one = series.setdefault(key, Thinned[int]())
+            before = one.count
+            for at in range(before, before + number):
+                one.keep(at)
+            holder.grown(one, before)
+        return holder, series
+
+    def told(series: dict[int, Thinned[int]]) -> dict[int, tuple[int, list[int]]]:
+        return {key: (one.stride, one.points) for key, one in sorted(series.items())}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(thinning, "POINTS", 5)
+        _, series = held(grown)
+        assert sum(len(one.points) - 1 for one in series.values()) <= most
+        assert told(held(sorted(grown))[1]) == told(series)
+        first, some = held([one for one in grown if one[0] % 2])
+        second, others = held([one for one in grown if not one[0] % 2])
+        first.join(second)
+        assert told({**some, **others}) == told(series)
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,13 @@ from worker.replay.alerts import Watchman, rule
 from worker.replay.files import Fields, event_of, timestamp_of
 from worker.replay.filesource import FileSource
 from worker.replay.player import Player
-from worker.replay.series import BASE, HELD, INTERVAL, Recorder
+from worker.replay.series import BASE, INTERVAL, Recorder
 from worker.replay.session import Session
 from worker.replay.sinks import STDOUT, TOPIC, Rejected, sink
 from worker.replay.span import Bound, bound, span
 from worker.replay.story import Intake, Moment, Story
 from worker.replay.sweep import Variant, variants
+from worker.replay.thinning import HELD
 from worker.replay.topic import TopicSource
 
 if TYPE_CHECKING:

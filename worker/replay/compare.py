@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -14,8 +15,8 @@ from config.errors import RocstreamError, SettingsError
 from config.paths import parse, render
 from worker.messages import Message
 from worker.replay.pairs import Difference, Pair, PairWindow
-from worker.replay.series import HELD, POINTS
 from worker.replay.summary import figure
+from worker.replay.thinning import Holder, Thinned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -39,31 +40,21 @@ class Event(NamedTuple):
     time: int
 
 
-class Compared:
+class Compared(Thinned[Difference]):
     """The differences of one monitor and key over time, thinned. O(1) memory."""
 
     def __init__(self) -> None:
-        self.points: list[Difference] = []
-        self.count = self.better = self.worse = 0
+        super().__init__()
+        self.better = self.worse = 0
         self.last: Difference | None = None
-        self._stride = 1
 
     def take(self, one: Difference) -> None:
         """Take one in."""
-        if self.count % self._stride == 0:
-            self.points.append(one)
-            if len(self.points) >= 2 * POINTS:
-                self.thin()
-        self.count += 1
+        self.keep(one)
         self.last = one
         if one.low is not None and one.high is not None:
             self.better += one.low > 0
             self.worse += one.high < 0
-
-    def thin(self) -> None:
-        """Drop every other point from now on, and of those that are there."""
-        del self.points[1::2]
-        self._stride *= 2
 
 
 class Comparison:
@@ -118,11 +109,12 @@ class Comparison:
         self._waiting: tuple[dict[Any, Event], dict[Any, Event]] = ({}, {})
         self._ordinals = [0, 0]
         self._rows: list[Message] = []
-        self._held, self._most = 0, HELD
+        self._holder = Holder()
         self.wants: Callable[[str], bool] = bool
 
     def others(self, log: Log, run: Run, published: bool) -> None:  # noqa: FBT001 - as the player calls it
         """Pair the events of a run; what follows from it is for `taken`."""
+        rows: list[tuple[int, Message]] = []
         found = self._by_keys(run) if self._keys else self._by_scores(run)
         for key, events in found:
             pairs = [
@@ -137,7 +129,12 @@ class Comparison:
                     window = self._windows[place] = PairWindow(monitor)
                 for difference in window.push(pairs):
                     if published:
-                        self._keep(place, difference)
+                        row = self._keep(place, difference)
+                        rows.append((difference.offset, row))
+        # Of one record all pairs are of one key, and a run holds whole records: so the order is
+        # one for all cuts.
+        rows.sort(key=itemgetter(0))
+        self._rows += (row for _, row in rows)
 
     def taken(self) -> list[Message]:
         """Return the comparisons since the last call, as lines of JSON."""
@@ -154,20 +151,14 @@ class Comparison:
         if not self.pairs:
             yield f"nothing was compared: no event has both {self.names[0]} and {self.names[1]}"
 
-    def _keep(self, place: tuple[str, str], one: Difference) -> None:
+    def _keep(self, place: tuple[str, str], one: Difference) -> Message:
         series = self.series.get(place)
         if series is None:
             series = self.series[place] = Compared()
-        before = len(series.points)
+        before = series.count
         series.take(one)
-        self._held += len(series.points) - before
-        if self._held > self._most:
-            for other in self.series.values():
-                other.thin()
-            self._held = sum(len(other.points) for other in self.series.values())
-            # Each key keeps one: with very many keys the bound must give way.
-            self._most = max(self._most, 2 * self._held)
-        self._rows.append(Message(place[1].encode(), orjson.dumps(self._row(place, one))))
+        self._holder.grown(series, before)
+        return Message(place[1].encode(), orjson.dumps(self._row(place, one)))
 
     def _row(self, place: tuple[str, str], one: Difference) -> dict[str, Any]:
         return {

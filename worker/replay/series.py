@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engine import Readings
 from worker.replay.tape import Tape, UncountedWriter
+from worker.replay.thinning import HELD, Holder, Thinned
 from worker.updates import Writer
 
 if TYPE_CHECKING:
@@ -18,12 +19,6 @@ if TYPE_CHECKING:
     from worker.replay.records import Log
     from worker.replay.span import Bound
     from worker.updates import Slides
-
-POINTS: Final = 800
-"""Most points of a series that are kept; beyond twice as many every other one is dropped."""
-
-HELD: Final = 200_000
-"""Points of all series together; beyond it every other one of each is dropped."""
 
 BASE: Final = ("auc", "h")
 INTERVAL: Final = ("auc_low", "auc_high")
@@ -43,35 +38,27 @@ class Point(NamedTuple):
     values: dict[str, float | None]
 
 
-class Series:
+class Series(Thinned[Point]):
     """The readings of one monitor and key: thinned points, and exact sums. O(1) memory."""
 
     def __init__(self, key: str) -> None:
+        super().__init__()
         self.key = key
-        self.points: list[Point] = []
-        self.stride = 1
-        self.count = 0
         self._tail: Point | None = None
         self._sums: dict[str, _Sums] = {}
 
     def take(self, points: Sequence[Point], *, keep: bool = True) -> None:
         """Take in points in order; `keep` says whether they will be drawn."""
         for point in points:
-            if keep and self.count % self.stride == 0:
-                self.points.append(point)
-                if len(self.points) >= 2 * POINTS:
-                    self.thin()
-            self.count += 1
+            if keep:
+                self.keep(point)
             if point.full:
                 for name, value in point.values.items():
                     if value is not None:
                         self._sums.setdefault(name, _Sums()).take(value)
+        if not keep:
+            self.count += len(points)
         self._tail = points[-1] if points else self._tail
-
-    def thin(self) -> None:
-        """Drop every other point from now on, and of those that are there."""
-        del self.points[1::2]
-        self.stride *= 2
 
     def thinned(self) -> list[Point]:
         """Return the points that were kept, the last one always among them."""
@@ -143,8 +130,7 @@ class Recorder:
         self.series: dict[tuple[str, str], Series] = {}
         self._change = change
         self._changed: dict[tuple[str, str], int] = {}
-        self._most = held
-        self._held = 0
+        self._holder = Holder(held)
 
     def tape(self, settings: Settings, log: Log) -> Tape:
         """Return a tape whose windows are recorded."""
@@ -162,21 +148,16 @@ class Recorder:
         series = self.series.get(place)
         if series is None:
             series = self.series[place] = Series(key)
-        before = len(series.points)
-        series.take(points, keep=self._most > 0)
-        self._held += len(series.points) - before
-        if self._held > self._most:
-            for one in self.series.values():
-                one.thin()
-            self._held = sum(len(one.points) for one in self.series.values())
-            # Each key keeps one: with very many keys the bound must give way.
-            self._most = max(self._most, 2 * self._held)
+        before = series.count
+        series.take(points, keep=self._holder.most > 0)
+        self._holder.grown(series, before)
         for watchman in self.watchmen.get(monitor.name, ()):
             watchman.take(key, points, self._behind(place, points, monitor.window.slide))
 
     def join(self, other: Recorder) -> None:
         """Take over what another recorded of the same setting, of other keys."""
         self.series.update(other.series)
+        self._holder.join(other._holder)
         for name, watchmen in self.watchmen.items():
             for own, its in zip(watchmen, other.watchmen[name], strict=True):
                 own.join(its)
