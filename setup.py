@@ -45,6 +45,7 @@ MODULES = (
     "engine._decay",
     "engine._time",
     "worker._pages",
+    "worker._updates",
     "worker.events._block",
     "worker.events._columns",
     "worker.events._decimal",

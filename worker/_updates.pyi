@@ -1,0 +1,9 @@
+def fill(
+    pieces: tuple[bytes, ...],
+    text: bytes,
+    count: int,
+    name: bytes,
+    first: int | None,
+    size: bytes,
+    notes: tuple[bytes, bytes],
+) -> list[bytes]: ...
