@@ -6,7 +6,9 @@ from cpython.buffer cimport PyBUF_FORMAT, PyBUF_WRITABLE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, memset
+
+from engine._batch cimport pointer_of
 
 import secrets
 
@@ -286,6 +288,73 @@ cdef class KeyedEvents:
     def indexes(self):
         """Its element there."""
         return column_of(self.columns, self.columns.indexes + self.start, self.size, b"q")
+
+
+def grouped(list names, codes, scores, labels, times, weights, offsets, which):
+    """Return the events of each key, keys in the order of their first event. O(events + names).
+
+    Parameters
+    ----------
+    names
+        The keys.
+    codes
+        Each event's key by its number among `names`: int32.
+    scores, labels, times, weights, offsets
+        Of the events, checked: float64, uint8, int64, float64 or None, int64.
+    which
+        For each name, uint8, whether it is wanted; None for all. All are arrays without gaps.
+    """
+    cdef Py_ssize_t size = len(codes), known = len(names), fresh = 0, total = 0, start = 0, i, at
+    cdef const int32_t *code = <const int32_t *> pointer_of(codes)
+    cdef const double *score = <const double *> pointer_of(scores)
+    cdef const uint8_t *label = <const uint8_t *> pointer_of(labels)
+    cdef const int64_t *time = <const int64_t *> pointer_of(times)
+    cdef const int64_t *offset = <const int64_t *> pointer_of(offsets)
+    cdef const double *weight = NULL
+    cdef const uint8_t *wanted = NULL
+    cdef Py_ssize_t *places = <Py_ssize_t *> calloc(known + 1, sizeof(Py_ssize_t))
+    cdef int32_t *order = <int32_t *> malloc((known + 1) * sizeof(int32_t))
+    cdef Columns columns
+    cdef dict found = {}
+    try:
+        if places == NULL or order == NULL:
+            raise MemoryError
+        if weights is not None:
+            weight = <const double *> pointer_of(weights)
+        if which is not None:
+            wanted = <const uint8_t *> pointer_of(which)
+        for i in range(size):
+            if not 0 <= code[i] < known:
+                raise IndexError(f"an event's key has the number {code[i]} of {known}")
+            if wanted != NULL and not wanted[code[i]]:
+                continue
+            if places[code[i]] == 0:
+                order[fresh] = code[i]
+                fresh += 1
+            places[code[i]] += 1
+            total += 1
+        columns = Columns(total, weight != NULL)
+        memset(columns.indexes, 0, total * sizeof(int64_t))
+        for i in range(fresh):
+            at = places[order[i]]
+            found[names[order[i]]] = events_of(columns, start, at)
+            places[order[i]] = start
+            start += at
+        for i in range(size):
+            if wanted != NULL and not wanted[code[i]]:
+                continue
+            at = places[code[i]]
+            places[code[i]] = at + 1
+            columns.scores[at] = score[i]
+            columns.labels[at] = label[i]
+            columns.times[at] = time[i]
+            columns.offsets[at] = offset[i]
+            if weight != NULL:
+                columns.weights[at] = weight[i]
+    finally:
+        free(places)
+        free(order)
+    return found
 
 
 def restored(Py_ssize_t size, bint weighted, bytes memory):

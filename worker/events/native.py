@@ -60,6 +60,10 @@ def lines(text: bytes, first: int, key: bytes | None, timestamp: int) -> Sequenc
     return [Taken(offset, timestamp, key, value) for offset, value in values]
 
 
+if COMPILED:
+    grouped = _columns.grouped
+
+
 def gathering(*, compiled: bool) -> Gathering:
     """Make a place for the events of a batch."""
     return _columns.Gathering() if compiled else Gathering()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from worker.events import Batch
+from worker.events import Batch, native
 from worker.events.batch import ListedEvents
 
 if TYPE_CHECKING:
@@ -136,6 +136,32 @@ def grouped(columns: Columns, which: NDArray[np.bool_] | None = None) -> dict[st
     -----
     O(n); numbers of keys are sorted by radix while there are few enough of them.
     """
+    if native.COMPILED:
+        return native.grouped(
+            list(columns.names),
+            _plain(columns.keys, np.int32),
+            _plain(columns.scores, np.float64),
+            _plain(columns.labels, np.uint8),
+            _plain(columns.times, np.int64),
+            _heavy(columns.weights),
+            _plain(columns.offsets, np.int64),
+            None if which is None else _plain(which, np.uint8),
+        )
+    return _sorted(columns, which)
+
+
+def _plain(column: Any, kind: Any) -> NDArray[Any]:
+    """Return a column as memory without gaps; a copy only where it is none."""
+    return np.ascontiguousarray(column, kind)
+
+
+def _heavy(weights: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """Return weights unless all of them are 1."""
+    return None if weights is None or bool((weights == 1.0).all()) else _plain(weights, np.float64)
+
+
+def _sorted(columns: Columns, which: NDArray[np.bool_] | None) -> dict[str, KeyedEvents]:
+    """Group as `grouped` does, by sorting."""
     few = len(columns.names) <= np.iinfo(np.int16).max
     numbers = columns.keys.astype(np.int16 if few else np.int64, copy=False)
     if which is None:
