@@ -14,13 +14,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import replace
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from config.errors import DecisionError
 from worker import pages, rejected
 from worker.bounded import BoundedWatch
 from worker.events import Parser
+from worker.messages import Message
 from worker.pages import Cursor, StateError
 from worker.parts import Moment, Turn, apart, last_of
 from worker.watch import Published, Watch
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from config import Monitor, Settings
     from worker.bounded import Note
     from worker.events import Batch, KeyedEvents, Record
-    from worker.messages import Message
 
 BATCH_EVENTS: Final = 20_480
 """Events taken in between two points where the agent may hand over, and updates that these make:
@@ -39,6 +39,8 @@ few enough to bound a transaction, enough that work per batch and key does not c
 
 DROPPED_KEYS: Final = 1000
 """Keys that leave at one event between two points where the agent may hand over."""
+
+_VALUE: Final = itemgetter(Message._fields.index("value"))
 
 REJECTION_BYTES: Final = 1_000_000
 """A dead letter's size at the most: under the 1 MiB that topics take unless told otherwise."""
@@ -336,7 +338,7 @@ class Pipeline:
 
     def _buffer(self, published: Published) -> None:
         updates = published.ordered()
-        self._bytes += sum([len(update.value or b"") for update in updates])
+        self._bytes += sum(map(len, map(_VALUE, updates)))
         self._updates.extend(updates)
 
     def _note(self, batch: Batch) -> None:

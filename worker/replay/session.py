@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 import time
@@ -120,6 +121,15 @@ class Session:
         RocstreamError
             When the source failed; what was done before it is kept, marked as partial.
         """
+        # What is loaded by now stays: updates, many and short-lived, need not have the collector
+        # look at all of it again and again.
+        gc.freeze()
+        try:
+            return self._run()
+        finally:
+            gc.unfreeze()
+
+    def _run(self) -> Outcome:
         outcome = self.outcome
         began = time.monotonic()
         interrupts = Interrupts()
