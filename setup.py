@@ -27,6 +27,7 @@ MODULES = (
     "engine._sort",
     "engine._build",
     "engine._query",
+    "engine._outline",
     "engine._batch",
     "engine._severity",
     "engine._hull",

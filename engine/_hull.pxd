@@ -1,6 +1,6 @@
 # The ROC hull as a list of edges, and the H-measure over it.
 cimport cython
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from engine._severity cimport Severity
 from engine._tree cimport Tree
@@ -28,6 +28,7 @@ cdef class Hull:
     cdef int64_t since  # events since the last read
     cdef Severity severity  # the one of the terms
     cdef Fixed sum  # of the terms
+    cdef uint64_t end  # packed counts up to the end of the list, while a sweep writes it
 
     cdef void touch(self, double score, uint64_t event, bint leftwards) noexcept nogil
     cdef double h_measure(self, Tree tree, Severity severity) except? -1
@@ -39,7 +40,7 @@ cdef class Hull:
     cdef Py_ssize_t find(self, double score) noexcept nogil
     cdef bint make_room(self) noexcept nogil
     cdef bint sweep(self, Tree tree) noexcept nogil
-    cdef bint push(self, double last, uint64_t counts) noexcept nogil
+    cdef bint push(self, uint64_t upto, uint32_t leaf, uint32_t rank) noexcept nogil
     cdef bint repair(self, Tree tree, Py_ssize_t at) noexcept nogil
     cdef bint split(
         self, Tree tree, Py_ssize_t *at, uint64_t start, double left, double right

@@ -2,7 +2,8 @@
 
 By increasing score, neighbouring blocks join until negatives per positive fall strictly from edge to
 edge (Tatti 2018, section 5). That list is the ROC curve's convex hull, read from its upper right end.
-Comparisons are of integers, so ties and parallel edges need no care.
+Comparisons are of integers, so ties and parallel edges need no care. A sweep makes the list of those
+points alone that `_outline` leaves, which are few.
 
 An event only adds to the counts of the edge whose scores hold its own, and notes where a point may
 have come below that edge: a positive that enters or a negative that leaves lifts the edge over points
@@ -24,21 +25,18 @@ from libc.string cimport memmove
 
 import numpy as np
 
-from engine._counts cimport negatives, positives, trailing_zeros
-from engine._pool cimport NONE
+from engine._counts cimport negatives, positives
+from engine._edges cimport hull_of_blocks
+from engine._outline cimport Chord, Outline, chord_of, depth, draw, erase, joins, points_below
 from engine._query cimport Query, search
-from engine._tree cimport MAX_HEIGHT, Step
 
 # Under this expected loss of no skill (a severity far off the data) fixed point has too few digits.
 cdef double SMALL = 2.0 ** -10
 
 cdef enum:
-    SWEEP_SHARE = 32  # following n / SWEEP_SHARE events costs as much as a sweep of n scores
-
-
-cdef inline bint joins(uint64_t left, uint64_t right) noexcept nogil:
-    """Whether two neighbouring edges are not strictly convex and so make one."""
-    return positives(left) * negatives(right) >= positives(right) * negatives(left)
+    # To follow n / SWEEP_SHARE + SWEEP_LEAST events costs as much as a sweep of n scores.
+    SWEEP_SHARE = 512
+    SWEEP_LEAST = 4
 
 
 cdef inline Fixed fixed(double term) noexcept nogil:
@@ -142,7 +140,9 @@ cdef class Hull:
         elif self.size == 0 or self.since:
             done = self.sweep(tree)
         if self.since:
-            self.live = self.size > 0 and self.since * SWEEP_SHARE < <int64_t> tree.distinct
+            self.live = self.size > 0 and (
+                (self.since - SWEEP_LEAST) * SWEEP_SHARE < <int64_t> tree.distinct
+            )
         self.since = 0
         if not done:
             self.rest()
@@ -164,61 +164,70 @@ cdef class Hull:
     # From scratch
 
     cdef bint sweep(self, Tree tree) noexcept nogil:
-        """Make the list anew from every block of the tree; False without memory. O(n)."""
-        cdef Step path[MAX_HEIGHT]
-        cdef uint64_t before, upto, bits
-        cdef uint32_t leaf = tree.next_leaf(path, True)
-        cdef int rank, size, ones, zeros
-        cdef double *keys
+        """Make the list anew; False without memory. O(leaves), and most are looked into."""
+        cdef Outline outline
+        cdef Chord chord
+        cdef const uint64_t *corners
+        cdef uint64_t[64] points
+        cdef uint32_t[64] ranks
+        cdef uint64_t before = 0, upto
+        cdef uint32_t leaf, found, j
         cdef Py_ssize_t i
+        cdef bint done = True
         self.size = 0
         self.touched_size = 0
         self.sum.coarse = self.sum.fine = 0
-        while leaf != NONE:
-            keys = tree.leaves[leaf].keys
-            size = tree.heads[leaf].size
-            rank = 0
-            before = 0
-            bits = tree.heads[leaf].labels
-            while rank < size:
-                if tree.heads[leaf].side == NONE:
-                    # A run of positives and the negatives behind it always join; so do equal
-                    # scores, of which the positives stand first.
-                    ones = trailing_zeros(~(bits >> rank)) if ~(bits >> rank) else 64
-                    rank += ones
-                    zeros = 0
-                    if rank < size:
-                        zeros = trailing_zeros(bits >> rank) if bits >> rank else 64
-                        zeros = min(zeros, size - rank)
-                    rank += zeros
-                    upto = (<uint64_t> ones << 32) | <uint64_t> zeros
-                else:
-                    rank += 1
-                    upto = tree.prefix(leaf, rank) - before
-                    before += upto
-                if not self.push(keys[rank - 1], upto):
-                    return False
-            leaf = tree.next_leaf(path, False)
-        if self.size:
-            self.last[self.size - 1] = INFINITY
+        if tree.total == 0:
+            return True
+        if not draw(&outline, tree):
+            return False
+        self.end = 0
+        corners = outline.corners
+        chord = chord_of(corners[0], corners[1])
+        for i in range(outline.size):
+            leaf = outline.leaves[i]
+            upto = outline.ends[i]
+            if depth(&chord, upto, before) < 0:
+                found = points_below(tree, leaf, before, &chord, points, ranks)
+                for j in range(found):
+                    done = done and self.push(points[j], leaf, ranks[j])
+            if upto == chord.end:
+                done = done and self.push(upto, leaf, tree.heads[leaf].size - 1)
+                if upto != tree.total:
+                    corners += 1
+                    chord = chord_of(corners[0], corners[1])
+            before = upto
+        erase(&outline)
+        if not done:
+            return False
+        for i in range(self.size):
+            self.last[i] = tree.leaves[<uint32_t> self.edges[i].left].keys[<int> self.edges[i].right]
+            self.edges[i].left = -INFINITY
+            self.edges[i].right = INFINITY
+        self.last[self.size - 1] = INFINITY
         for i in range(self.size):
             self.set_term(i)
         return True
 
-    cdef inline bint push(self, double last, uint64_t counts) noexcept nogil:
-        """Put an edge behind the others and join what is not convex; False without memory."""
+    cdef inline bint push(self, uint64_t upto, uint32_t leaf, uint32_t rank) noexcept nogil:
+        """Put an edge behind the others and join what is not convex; False without memory.
+
+        It ends at packed counts `upto`, behind a rank of a leaf. Where that is stands in `left` and
+        `right` until the keys are read, for the edges that are left.
+        """
         cdef Edge *edge
+        cdef uint64_t counts = upto - self.end
         while self.size and joins(self.edges[self.size - 1].counts, counts):
             self.size -= 1
             counts += self.edges[self.size].counts
         if self.size == self.capacity and not self.make_room():
             return False
-        self.last[self.size] = last
+        self.end = upto
         edge = &self.edges[self.size]
         edge.counts = counts
         edge.term = -1
-        edge.left = -INFINITY
-        edge.right = INFINITY
+        edge.left = leaf
+        edge.right = rank
         self.size += 1
         return True
 
@@ -366,22 +375,29 @@ cdef class Hull:
         )
 
     def _check(self, Tree tree):
-        """Assert that the list is the hull of the tree, and the sum that of its terms. O(n)."""
+        """Assert that the list is the hull of all blocks, as swept, and the sum that of its terms."""
         cdef Hull fresh = Hull()
         cdef Py_ssize_t i
         cdef Fixed total, term
         cdef uint64_t upto = 0
         self.refresh(tree)
         assert fresh.sweep(tree)
-        assert fresh.size == self.size
+        scores, negative, positive = np.empty((3, tree.distinct))
+        cdef double[::1] k = scores, n = negative, p = positive
+        if tree.distinct:
+            tree.blocks(&k[0], &n[0], &p[0])
+        _, negative, positive = hull_of_blocks(scores, negative, positive)
+        assert fresh.size == self.size == len(negative)
+        n, p = negative, positive
         total.coarse = total.fine = 0
         for i in range(self.size):
             assert fresh.edges[i].counts == self.edges[i].counts
+            assert (negatives(self.edges[i].counts), positives(self.edges[i].counts)) == (n[i], p[i])
             upto += self.edges[i].counts
-            assert tree.counts_upto(self.last[i]) == upto
+            assert tree.counts_upto(self.last[i]) == tree.counts_upto(fresh.last[i]) == upto
             assert i == 0 or self.last[i - 1] < self.last[i]
-            assert i == 0 or not joins(self.edges[i - 1].counts, self.edges[i].counts)
             assert (self.edges[i].left, self.edges[i].right) == (-INFINITY, INFINITY)
+            assert (fresh.edges[i].left, fresh.edges[i].right) == (-INFINITY, INFINITY)
             assert (self.edges[i].term >= 0) == (self.severity is not None)
             if self.severity is not None:
                 term = fixed(self.edges[i].term)
