@@ -34,6 +34,7 @@ MODULES = (
     "engine._edges",
     "engine._weighted",
     "engine._roc",
+    "engine._ring",
     "engine._window",
     "engine._fold",
     "engine._products",

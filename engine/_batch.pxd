@@ -1,4 +1,4 @@
-# Checked events on their way in.
+# Checked events on their way in; the memory is the batch's own.
 from libc.stdint cimport int64_t, uint8_t
 
 cdef class Batch:
@@ -22,4 +22,5 @@ cdef double one_score(object value) except? -1
 cdef bint one_label(object value) except? True
 cdef double one_weight(object value) except? -1
 cdef Batch batch_of(object scores, object labels, object weights, object times)
+cdef Batch batch_of_columns(object columns)
 cdef void *pointer_of(object array) except NULL

@@ -21,7 +21,9 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, strcmp
 
-from engine.events import columns_of, label_of, score_of, weight_of
+from engine.events import HEAVIEST, LIGHTEST, columns_of, label_of, score_of, weight_of
+
+cdef double LEAST_WEIGHT = LIGHTEST, MOST_WEIGHT = HEAVIEST
 
 
 cdef void *pointer_of(object array) except NULL:
@@ -60,7 +62,7 @@ cdef bint one_label(object value) except? True:
 cdef double one_weight(object value) except? -1:
     """A weight as `engine.events.weight_of` has it."""
     cdef double number = quick_number(value)
-    return number if isfinite(number) and number > 0 else weight_of(value)
+    return number if LEAST_WEIGHT <= number <= MOST_WEIGHT else weight_of(value)
 
 
 cdef class Memory:
@@ -140,7 +142,7 @@ cdef class Batch:
         if weighted:
             for i in range(size):
                 heavy[i] = (<double *> weight.view.buf)[i]
-                if not (isfinite(heavy[i]) and heavy[i] > 0):
+                if not LEAST_WEIGHT <= heavy[i] <= MOST_WEIGHT:
                     return False
                 if heavy[i] != 1:
                     self.weights = heavy
@@ -177,7 +179,7 @@ cdef class Batch:
                 return False
             if weighted:
                 number = quick_number(weights[i])
-                if not (isfinite(number) and number > 0):
+                if not LEAST_WEIGHT <= number <= MOST_WEIGHT:
                     return False
                 heavy[i] = number
                 if number != 1:
@@ -206,8 +208,12 @@ cdef Batch batch_of(object scores, object labels, object weights, object times):
         batch = Batch()
         if batch.take_buffers(scores, labels, weights, times):
             return batch
-    batch = Batch()
-    columns = columns_of(scores, labels, weights, times)
+    return batch_of_columns(columns_of(scores, labels, weights, times))
+
+
+cdef Batch batch_of_columns(object columns):
+    """Take columns that were checked before."""
+    cdef Batch batch = Batch()
     batch.columns = columns
     batch.size = len(columns.scores)
     if batch.size == 0:

@@ -10,7 +10,6 @@ from engine._severity cimport Severity
 from engine.events import time_of
 from engine.readings import check_names
 from engine.reference.window import at_least
-from engine.results import Readings
 
 # Readings without a row, by names checked before: a worker pushes a few events at a time and asks for
 # the same names with each.
@@ -26,7 +25,7 @@ cdef tuple known(object read):
         if len(CHECKED) == 1000:
             CHECKED.clear()
         empty = Reader(names, 1, None, 0)
-        CHECKED[names] = Readings(names, empty.arrays)
+        CHECKED[names] = empty.gather()
     return names
 
 
@@ -116,13 +115,34 @@ cdef class BulkWindow:
         cdef tuple names = known(read)
         cdef Severity severity = Severity(alpha, beta)
         cdef Batch batch = batch_of(scores, labels, weights, times)
-        cdef Py_ssize_t rows = (self.seen + batch.size) // step - self.seen // step
-        cdef Reader reader = None
-        if rows:
-            reader = Reader(names, step, severity, rows)
-        self.run(batch, times is not None, reader)
-        return CHECKED[names] if reader is None else Readings(names, reader.arrays)
+        cdef object readings = self.read_along(batch, times is not None, step, names, severity)
+        return CHECKED[names] if readings is None else readings
+
+    cdef object read_along(
+        self, Batch batch, bint timed, int64_t every, tuple names, Severity severity
+    ):
+        """Push checked events and read at the slides; None where there is no slide."""
+        cdef Py_ssize_t rows = (self.seen + batch.size) // every - self.seen // every
+        cdef Reader reader = Reader(names, every, severity, rows) if rows else None
+        self.run(batch, timed, reader)
+        return None if reader is None else reader.readings
+
+    cdef int begin(self) except -1:
+        """Keep other threads out, which readings made in Python may let in half-way."""
+        if self.busy:
+            raise RuntimeError("another thread is pushing events into this window")
+        self.busy = True
+        return 0
 
     cdef int run(self, Batch batch, bint timed, Reader reader) except -1:
         """Push checked events, of which `timed` tells whether times were given, and read."""
+        self.begin()
+        try:
+            self.take(batch, timed, reader)
+        finally:
+            self.busy = False
+        return 0
+
+    cdef int take(self, Batch batch, bint timed, Reader reader) except -1:
+        """Do that, all or none: whatever is raised leaves the window as it was."""
         raise NotImplementedError

@@ -15,7 +15,7 @@ from engine._bulk cimport BulkWindow
 from engine._edges cimport loss_share, thinned
 from engine._reader cimport AUC, END, EVENTS, H, OTHER, POSITIVES, Reader
 from engine._severity cimport Severity
-from engine._timeline cimport Timeline
+from engine._timeline cimport LATE, Timeline
 from engine._tree cimport DONE
 from engine._weights cimport Sums, WeightTree, add_exactly
 
@@ -186,8 +186,7 @@ cdef class DecayWindow(BulkWindow):
     -----
     Memory holds the events of log2(1 / least) half-lives: thirty. What is dropped of unit weights,
     aged by events, is at most a share `least` of all weight, so AUC errs by at most
-    least / p0 + least / p1, with p0 and p1 the shares of the classes. Where memory is out during a
-    bulk call, the events up to `seen` are in and the window is whole.
+    least / p0 + least / p1, with p0 and p1 the shares of the classes.
 
     Examples
     --------
@@ -198,14 +197,16 @@ cdef class DecayWindow(BulkWindow):
     ([nan, 0.5, 0.16666666666666666], [0.0, 1.0, 1.5])
     """
 
-    cdef readonly DecayRoc roc
+    cdef DecayRoc built
     cdef readonly int64_t late
     cdef readonly double half_life, least, horizon
     cdef readonly bint timed
     cdef WeightTree tree
     cdef Timeline events
     cdef int64_t origin, newest, shift
+    cdef int64_t moved  # by how much `shift` fell while there were events, since the call began
     cdef bint begun
+    cdef bint torn  # whether memory ran out for making the tree anew
 
     def __cinit__(self, half_life, *, timed=False, least=LEAST):
         self.half_life, self.least = check_window(half_life, least)
@@ -213,13 +214,19 @@ cdef class DecayWindow(BulkWindow):
         self.timed = timed
         self.tree = WeightTree()
         self.events = Timeline()
-        self.roc = DecayRoc()
-        self.roc.tree = self.tree
-        self.roc.events = self.events
+        self.built = DecayRoc()
+        self.built.tree = self.tree
+        self.built.events = self.events
 
     def __len__(self):
         """Return how many events are inside; O(1)."""
         return self.events.held
+
+    @property
+    def roc(self):
+        """The ROC of what is inside; O(1)."""
+        self.whole()
+        return self.built
 
     @property
     def span(self):
@@ -242,9 +249,9 @@ cdef class DecayWindow(BulkWindow):
         cdef DecayWindow window = cls(half_life, timed=timed, least=least)
         window.events.reserve(len(rows), any(time for *_, time in rows))
         for score, label, weight, time in rows:
-            if window.tree.enter(score, label, weight) != DONE:
-                raise MemoryError("no memory for one more event")
             window.events.insert(score, label, weight, time, False)
+        window.torn = True
+        window.whole()
         window.begun, window.origin, window.newest, window.shift = scale
         window.seen = seen
         window.late = late
@@ -252,34 +259,71 @@ cdef class DecayWindow(BulkWindow):
 
     # A run of events
 
-    cdef int run(self, Batch batch, bint timed, Reader reader) except -1:
-        """Push checked events and read at the slides."""
-        cdef Py_ssize_t i
-        cdef int64_t left = -1
+    cdef int take(self, Batch batch, bint timed, Reader reader) except -1:
+        cdef Py_ssize_t i, oldest, held
+        cdef int64_t left = -1, seen = self.seen, late = self.late
+        cdef int64_t origin = self.origin, newest = self.newest, shift = self.shift
+        cdef bint begun = self.begun
         if self.timed and not timed:
             raise ValueError("decay by time needs a time with every event")
         if batch.weights != NULL:
             for i in range(batch.size):
                 if not LEAST_WEIGHT <= batch.weights[i] <= MOST_WEIGHT:
                     check_weight(batch.weights[i])
+        self.whole()
         self.events.reserve(batch.size, self.timed or batch.times != NULL)
         if reader is not None:
             reader.widen()
             left = reader.every - self.seen % reader.every
-        for i in range(batch.size):
-            self.take(
-                batch.scores[i],
-                batch.labels[i],
-                1 if batch.weights == NULL else batch.weights[i],
-                0 if batch.times == NULL else batch.times[i],
-            )
-            left -= 1
-            if left == 0:
-                left = reader.every
-                self.read(reader)
+        oldest, held = self.events.oldest, self.events.held
+        self.moved = 0
+        try:
+            for i in range(batch.size):
+                self.enter(
+                    batch.scores[i],
+                    &batch.labels[i],
+                    1 if batch.weights == NULL else batch.weights[i],
+                    0 if batch.times == NULL else batch.times[i],
+                )
+                left -= 1
+                if left == 0:
+                    left = reader.every
+                    self.read(reader)
+            if reader is not None:
+                reader.gather()
+        except BaseException:
+            # Those that left were moved back when they did.
+            self.move_back(0, self.events.held)
+            self.events.go_back(batch, self.seen - seen, oldest, held, self.timed)
+            self.begun, self.seen, self.late = begun, seen, late
+            self.origin, self.newest, self.shift = origin, newest, shift
+            self.make_anew()
+            raise
         return 0
 
-    cdef int take(self, double score, uint8_t label, double weight, int64_t time) except -1:
+    cdef int whole(self) except -1:
+        """Let the tree hold what is inside."""
+        if self.torn:
+            self.make_anew()
+            if self.torn:
+                raise MemoryError("no memory for the events inside; nothing has changed")
+        return 0
+
+    cdef void make_anew(self) noexcept nogil:
+        """Make the tree of what is inside; without memory for that, when it is next asked for."""
+        cdef Py_ssize_t i, at
+        self.tree.empty()
+        self.torn = False
+        for i in range(self.events.held):
+            at = self.events.place(i)
+            if self.tree.enter(
+                self.events.scores[at], self.events.labels[at], self.events.weights[at]
+            ) != DONE:
+                self.tree.empty()
+                self.torn = True
+                return
+
+    cdef int enter(self, double score, uint8_t *label, double weight, int64_t time) except -1:
         """Put an event in and let go of those that are too light."""
         cdef int64_t step = time if self.timed else self.seen
         if not self.begun:
@@ -292,11 +336,12 @@ cdef class DecayWindow(BulkWindow):
         elif distance(step, self.newest) > self.horizon:
             self.seen += 1
             self.late += 1
+            label[0] = LATE
             return 0
         weight = self.scaled(step, weight)
-        if self.tree.enter(score, label, weight) != DONE:
-            raise MemoryError("no memory for one more event")
-        self.events.insert(score, label, weight, time, self.timed)
+        if self.tree.enter(score, label[0], weight) != DONE:
+            raise MemoryError("no memory for one more event; nothing has changed")
+        self.events.insert(score, label[0], weight, time, self.timed)
         self.seen += 1
         return 0
 
@@ -332,7 +377,19 @@ cdef class DecayWindow(BulkWindow):
         for i in range(self.events.held):
             at = self.events.place(i)
             self.events.weights[at] = ldexp(self.events.weights[at], exponent)
+        self.moved += exponent
         self.shift = shift
+
+    cdef void move_back(self, Py_ssize_t low, Py_ssize_t high) noexcept nogil:
+        """Give events the weights they had when the call began, by their numbers in [low, high)."""
+        # What entered since may leave the doubles by that: it goes out again.
+        cdef int exponent = <int> min(-self.moved, 1 << 20)
+        cdef Py_ssize_t i, at
+        if exponent == 0:
+            return
+        for i in range(low, high):
+            at = self.events.place(i)
+            self.events.weights[at] = ldexp(self.events.weights[at], exponent)
 
     cdef void let_go(self) noexcept nogil:
         """Drop the oldest event."""
@@ -340,6 +397,8 @@ cdef class DecayWindow(BulkWindow):
         cdef double score = self.events.scores[at]
         cdef uint8_t label = self.events.labels[at]
         cdef bint loose = self.tree.leave(score, label, self.events.weights[at])
+        if self.moved:
+            self.move_back(0, 1)
         self.events.drop()
         if loose:
             self.sum_up(score, label)
@@ -376,7 +435,7 @@ cdef class DecayWindow(BulkWindow):
                 value = self.tree.h_measure(reader.severity)
             elif reader.codes[i] == OTHER:
                 name = reader.names[i]
-                value = READERS[name](self.roc, reader.severity.alpha, reader.severity.beta)
+                value = READERS[name](self.built, reader.severity.alpha, reader.severity.beta)
             else:
                 sums = self.tree.sums()
                 value = 0
@@ -396,7 +455,8 @@ cdef class DecayWindow(BulkWindow):
         """Assert the invariants; O(n log n)."""
         cdef Py_ssize_t i, at
         cdef WeightTree fresh = WeightTree()
-        self.roc._check()
+        self.whole()
+        self.built._check()
         assert self.events.held + self.late <= self.seen
         for i in range(self.events.held):
             at = self.events.place(i)
@@ -407,7 +467,7 @@ cdef class DecayWindow(BulkWindow):
         assert fresh.distinct == self.tree.distinct
         other = DecayRoc()
         (<DecayRoc> other).tree = fresh
-        for ours, theirs in zip(self.roc._blocks(), other._blocks()):
+        for ours, theirs in zip(self.built._blocks(), other._blocks()):
             assert np.allclose(ours, theirs, rtol=1e-13, atol=0)
 
     def _bytes(self):

@@ -58,6 +58,7 @@ cdef class FoldTree:
 
     cdef Node *new_node(self, uint32_t level) noexcept nogil
     cdef void free_node(self, Node *node) noexcept nogil
+    cdef void empty(self) noexcept nogil
     cdef void clear(self, Node *node) noexcept nogil
     cdef bint split(self, Node *parent, uint32_t slot, bint append, double score) noexcept nogil
     cdef uint32_t fill_up(self, Node *parent, uint32_t slot) noexcept nogil

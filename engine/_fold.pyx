@@ -42,9 +42,7 @@ cdef class FoldTree:
         self.free_row = NO_ROW
 
     def __dealloc__(self):
-        if self.root != NULL:
-            self.clear(self.root)
-        free(self.rows)
+        self.empty()
 
     # For the subclass to say
 
@@ -330,6 +328,17 @@ cdef class FoldTree:
             for i in range(node.size):
                 self.clear(node.children[i])
         self.free_node(node)
+
+    cdef void empty(self) noexcept nogil:
+        """Forget everything and give the memory back."""
+        if self.root != NULL:
+            self.clear(self.root)
+        self.root = NULL
+        self.distinct = 0
+        free(self.rows)
+        self.rows = NULL
+        self.rows_used = self.rows_capacity = 0
+        self.free_row = NO_ROW
 
     cdef inline char *row(self, uint32_t number) noexcept nogil:
         return self.rows + number * self.row_bytes

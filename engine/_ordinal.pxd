@@ -1,4 +1,5 @@
 # The ROC of ordered classes: what its window uses below Python.
+from engine._batch cimport Batch
 from engine._products cimport ProductTree
 
 
@@ -7,6 +8,8 @@ cdef class OrdinalRoc:
     cdef dict cells  # score -> the twin's cell per class; None while every weight is 1
     cdef Py_ssize_t events, uneven
 
+    cdef int enter_all(self, Batch batch) except -1
+    cdef int clear(self) except -1
     cdef int add_event(self, double score, int label, double weight) except -1
     cdef int remove_event(self, double score, int label, double weight) except -1
     cdef int change_cell(self, double score, int label, object mass, bint enters) except -1

@@ -7,12 +7,12 @@ are counts again.
 
 from libc.stdint cimport uint32_t
 
-from engine._batch cimport pointer_of
+from engine._batch cimport Batch, batch_of_columns
 from engine._fold cimport Node
 from engine._products cimport MOST, TIED, ProductTree, tags_of
 from engine._tree cimport DONE, NO_MEMORY, Status
 
-from engine.events import class_of, ordinal_columns_of, score_of, weight_of
+from engine.events import class_of, ordinal_columns_of, ordinal_weight_of, score_of
 from engine.reference.cells import Cell, exact
 from engine.reference.ordinal import MOST_CLASSES
 
@@ -80,7 +80,7 @@ cdef class OrdinalRoc:
             When the score or the weight is bad, or the label none of the classes; nothing has
             changed then.
         """
-        self.add_event(score_of(score), class_of(label, self.tree.classes), weight_of(weight))
+        self.add_event(score_of(score), class_of(label, self.tree.classes), ordinal_weight_of(weight))
 
     def remove(self, score, label, weight=1):
         """Take an event out; O(log n).
@@ -92,7 +92,7 @@ cdef class OrdinalRoc:
         ValueError
             As for `add`.
         """
-        self.remove_event(score_of(score), class_of(label, self.tree.classes), weight_of(weight))
+        self.remove_event(score_of(score), class_of(label, self.tree.classes), ordinal_weight_of(weight))
 
     def extend(self, scores, labels, weights=None):
         """Put many events in, all or none; O(k log n).
@@ -103,22 +103,7 @@ cdef class OrdinalRoc:
             When an element is bad as for `add`, or the lengths are unequal.
         """
         columns = ordinal_columns_of(scores, labels, self.tree.classes, weights)
-        cdef Py_ssize_t size = len(columns.scores), i, undo
-        if size == 0:
-            return
-        cdef const double *s = <double *> pointer_of(columns.scores)
-        cdef const unsigned char *y = <unsigned char *> pointer_of(columns.labels)
-        cdef const double *w = NULL
-        if columns.weights is not None:
-            w = <double *> pointer_of(columns.weights)
-        i = 0
-        try:
-            for i in range(size):
-                self.add_event(s[i], y[i], 1 if w == NULL else w[i])
-        except BaseException:
-            for undo in range(i - 1, -1, -1):
-                self.remove_event(s[undo], y[undo], 1 if w == NULL else w[undo])
-            raise
+        self.enter_all(batch_of_columns(columns))
 
     # Copies and pickles
 
@@ -181,6 +166,29 @@ cdef class OrdinalRoc:
         return self.tree.vuhs()
 
     # Below Python
+
+    cdef int enter_all(self, Batch batch) except -1:
+        """Put a batch in, all or none."""
+        cdef Py_ssize_t i = 0, undo
+        cdef const double *w = batch.weights
+        try:
+            for i in range(batch.size):
+                self.add_event(batch.scores[i], batch.labels[i], 1 if w == NULL else w[i])
+        except BaseException:
+            for undo in range(i - 1, -1, -1):
+                self.remove_event(batch.scores[undo], batch.labels[undo], 1 if w == NULL else w[undo])
+            raise
+        return 0
+
+    cdef int clear(self) except -1:
+        """Forget everything and give the memory back."""
+        cdef int k
+        self.tree.empty()
+        for k in range(MOST):
+            self.tree.counts[k] = 0
+        self.tree.large = False
+        self.events = self.uneven = 0
+        return self.to_counts()
 
     cdef int add_event(self, double score, int label, double weight) except -1:
         if weight == 1 and self.cells is None:

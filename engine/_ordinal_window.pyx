@@ -1,43 +1,27 @@
 """The last so many events of ordered classes and their ROC, driven in bulk below Python.
 
-A bulk call changes the ROC event by event, taking those that leave from the ring or from the batch
-itself, and writes the ring once, at the end: a call that fails half-way undoes its events in the ROC and
-leaves the window as it was.
+As in `engine._window` a bulk call changes the ROC event by event and writes the ring once, at the end:
+a call that fails half-way makes the ROC anew from the ring and leaves the window as it was.
 """
 
 from libc.stdint cimport int64_t, uint8_t
 
-from engine._batch cimport pointer_of
+from engine._batch cimport Batch, batch_of_columns
+from engine._bulk cimport BulkWindow
 from engine._ordinal cimport OrdinalRoc
+from engine._reader cimport Reader
+from engine._ring cimport Ring, place, weight_at
 
 import numpy as np
 
-from engine.events import class_of, ordinal_columns_of, score_of, weight_of
+from engine.events import class_of, ordinal_columns_of, ordinal_weight_of, score_of
 from engine.reference.window import at_least
-from engine.results import Readings
+
+NAMES = ("vuhs", "events")
+NOTHING = Reader(NAMES, 1, None, 0).gather()
 
 
-cdef class Column:
-    """Events side by side: scores, labels and weights, which are NULL when all are 1."""
-
-    cdef object kept
-    cdef double *scores
-    cdef uint8_t *labels
-    cdef double *weights
-    cdef Py_ssize_t size
-
-    def __cinit__(self, scores, labels, weights):
-        self.kept = scores, labels, weights
-        self.size = len(scores)
-        if self.size == 0:
-            return
-        self.scores = <double *> pointer_of(scores)
-        self.labels = <uint8_t *> pointer_of(labels)
-        if weights is not None:
-            self.weights = <double *> pointer_of(weights)
-
-
-cdef class OrdinalCountWindow:
+cdef class OrdinalCountWindow(BulkWindow):
     """The last `size` events pushed, with labels 0 .. r-1 in order, and their ROC.
 
     Change `roc` through the window only.
@@ -62,20 +46,28 @@ cdef class OrdinalCountWindow:
     Readings(vuhs=array([nan, nan,  1.,  0.]), events=array([1, 2, 3, 3]))
     """
 
-    cdef readonly OrdinalRoc roc
-    cdef readonly int64_t seen
-    cdef readonly Py_ssize_t size
-    cdef Py_ssize_t held, oldest
-    cdef Column ring  # as large as what the window has held so far
+    cdef OrdinalRoc built  # None if memory ran out for making it anew
+    cdef readonly int classes
+    cdef Ring ring
 
     def __cinit__(self, classes, size):
-        self.roc = OrdinalRoc(classes)
-        self.size = at_least("size", size, 1)
-        self.ring = ring_of(0, False)
+        self.built = OrdinalRoc(classes)
+        self.classes = self.built.classes
+        self.ring = Ring(size)
 
     def __len__(self):
         """Return how many events are inside; O(1)."""
-        return self.held
+        return self.ring.held
+
+    @property
+    def roc(self):
+        """The ROC of what is inside; O(1)."""
+        return self.whole()
+
+    @property
+    def size(self):
+        """How many events at most."""
+        return self.ring.limit
 
     def push(self, score, label, weight=1):
         """Put an event in; the oldest leaves when the window is full. O(log n).
@@ -85,8 +77,8 @@ cdef class OrdinalCountWindow:
         ValueError
             When one is bad as for `OrdinalRoc.add`; nothing has changed then.
         """
-        score, label = score_of(score), class_of(label, self.roc.classes)
-        self.extend([score], [label], [weight_of(weight)])
+        score, label = score_of(score), class_of(label, self.classes)
+        self.extend([score], [label], [ordinal_weight_of(weight)])
 
     def extend(self, scores, labels, weights=None):
         """Push many events, all or none; O(k log n).
@@ -96,7 +88,7 @@ cdef class OrdinalCountWindow:
         ValueError
             When an element is bad, or the lengths are unequal.
         """
-        self.run(self.admitted(scores, labels, weights), 0, None, None)
+        self.run(self.admitted(scores, labels, weights), False, None)
 
     def slide(self, scores, labels, weights=None, *, every):
         """Push many events, all or none, and read the window each time `seen` is a multiple.
@@ -119,18 +111,13 @@ cdef class OrdinalCountWindow:
             When an element or `every` is bad; nothing has changed then.
         """
         cdef int64_t step = at_least("every", every, 1)
-        cdef Column batch = self.admitted(scores, labels, weights)
-        cdef Py_ssize_t rows = (self.seen + batch.size) // step - self.seen // step
-        vuhs, events = np.empty(rows), np.empty(rows, np.int64)
-        self.run(batch, step, vuhs, events)
-        return Readings(("vuhs", "events"), (vuhs, events))
+        batch = self.admitted(scores, labels, weights)
+        readings = self.read_along(batch, False, step, NAMES, None)
+        return NOTHING if readings is None else readings
 
     def __reduce__(self):
-        columns = [
-            np.roll(column, -self.oldest)[: self.held] if column is not None else None
-            for column in self.ring.kept
-        ]
-        return type(self)._of_columns, (self.roc.classes, self.size, self.seen, *columns)
+        columns = self.ring.columns(0, self.ring.held)
+        return type(self)._of_columns, (self.classes, self.size, self.seen, *columns[:3])
 
     @classmethod
     def _of_columns(cls, classes, size, seen, scores, labels, weights):
@@ -140,117 +127,75 @@ cdef class OrdinalCountWindow:
         window.seen = seen
         return window
 
-    cdef Column admitted(self, scores, labels, weights):
-        columns = ordinal_columns_of(scores, labels, self.roc.classes, weights)
-        return Column(columns.scores, columns.labels, columns.weights)
+    cdef Batch admitted(self, scores, labels, weights):
+        return batch_of_columns(ordinal_columns_of(scores, labels, self.classes, weights))
 
-    cdef int run(self, Column batch, int64_t every, double[::1] vuhs, int64_t[::1] events) except -1:
-        """Push checked events and read at the slides, if `every` is not 0. All or nothing."""
-        cdef Py_ssize_t i, done = 0, leaving = self.held - self.size, row = 0
-        cdef int64_t left = every - self.seen % every if every else -1
-        self.make_room(batch)
+    cdef int take(self, Batch batch, bint timed, Reader reader) except -1:
+        cdef Ring ring = self.ring
+        cdef OrdinalRoc roc = self.whole()
+        cdef Py_ssize_t i, leaving = ring.held - ring.limit
+        cdef int64_t left = -1
+        if reader is not None:
+            left = reader.every - self.seen % reader.every
+        ring.make_room(batch)
         try:
             for i in range(batch.size):
                 # The event numbered `leaving + i` from the oldest on leaves when i enters.
                 if leaving + i >= 0:
                     self.change(batch, leaving + i, False)
-                try:
-                    self.change(batch, self.held + i, True)
-                except BaseException:
-                    if leaving + i >= 0:
-                        self.change(batch, leaving + i, True)
-                    raise
-                done = i + 1
+                self.change(batch, ring.held + i, True)
                 left -= 1
                 if left == 0:
-                    left = every
-                    vuhs[row] = self.roc.tree.vuhs()
-                    events[row] = min(self.held + done, self.size)
-                    row += 1
+                    left = reader.every
+                    reader.put(0, roc.tree.vuhs())
+                    reader.put_whole(1, min(ring.held + i + 1, ring.limit))
+                    reader.row += 1
+            if reader is not None:
+                reader.gather()
         except BaseException:
-            for i in range(done - 1, -1, -1):
-                self.change(batch, self.held + i, False)
-                if leaving + i >= 0:
-                    self.change(batch, leaving + i, True)
+            self.make_anew()
             raise
-        self.record(batch)
-        return 0
-
-    cdef inline int change(self, Column batch, Py_ssize_t number, bint enters) except -1:
-        """Put an event into the ROC or take it out, by its number from the oldest on."""
-        cdef Column column = self.ring if number < self.held else batch
-        cdef Py_ssize_t at = number - self.held
-        if number < self.held:
-            at = self.oldest + number
-            if at >= self.ring.size:
-                at -= self.ring.size
-        cdef double weight = 1 if column.weights == NULL else column.weights[at]
-        if enters:
-            return self.roc.add_event(column.scores[at], column.labels[at], weight)
-        return self.roc.remove_event(column.scores[at], column.labels[at], weight)
-
-    # The ring
-
-    cdef int make_room(self, Column batch) except -1:
-        """Let the ring hold what the batch will leave in it, before anything changes."""
-        cdef Py_ssize_t need = min(self.held + batch.size, self.size), i, at
-        cdef bint weighted = self.ring.weights != NULL or batch.weights != NULL
-        cdef Column ring = self.ring
-        if need <= ring.size and weighted == (ring.weights != NULL):
-            return 0
-        if need > ring.size:
-            need = min(max(need, 2 * ring.size, 16), self.size)
-        else:
-            need = ring.size
-        ring = ring_of(need, weighted)
-        for i in range(self.held):
-            at = (self.oldest + i) % self.ring.size
-            ring.scores[i] = self.ring.scores[at]
-            ring.labels[i] = self.ring.labels[at]
-            if weighted:
-                ring.weights[i] = 1 if self.ring.weights == NULL else self.ring.weights[at]
-        self.ring = ring
-        self.oldest = 0
-        return 0
-
-    cdef void record(self, Column batch) noexcept:
-        """Write the batch into the ring over the events that left."""
-        cdef Py_ssize_t skipped = max(batch.size - self.size, 0), i, at
-        cdef Py_ssize_t left = max(self.held + batch.size - self.size, 0)
-        cdef Column ring = self.ring
-        if batch.size == 0:
-            return
-        # Where the batch begins; what of it left again is written nowhere.
-        at = (self.oldest + self.held + skipped) % ring.size
-        for i in range(skipped, batch.size):
-            ring.scores[at] = batch.scores[i]
-            ring.labels[at] = batch.labels[i]
-            if ring.weights != NULL:
-                ring.weights[at] = 1 if batch.weights == NULL else batch.weights[i]
-            at = 0 if at + 1 == ring.size else at + 1
-        self.oldest = (self.oldest + left) % ring.size
-        self.held = min(self.held + batch.size, self.size)
+        ring.record(batch)
         self.seen += batch.size
+        return 0
+
+    cdef inline int change(self, Batch batch, Py_ssize_t number, bint enters) except -1:
+        """Put an event into the ROC or take it out, by its number from the oldest on."""
+        cdef double *scores
+        cdef uint8_t *labels
+        cdef Py_ssize_t at = place(self.ring, batch, number, &scores, &labels)
+        cdef double weight = weight_at(self.ring, batch, number)
+        if enters:
+            return self.built.add_event(scores[at], labels[at], weight)
+        return self.built.remove_event(scores[at], labels[at], weight)
+
+    cdef OrdinalRoc whole(self):
+        """The ROC of what is inside."""
+        cdef OrdinalRoc roc = self.built
+        if roc is None:
+            roc = OrdinalRoc(self.classes)
+            roc.enter_all(self.ring.content())
+            self.built = roc
+        return roc
+
+    cdef int make_anew(self) except -1:
+        """Go back to what the ring says; without memory for that, when the ROC is next asked for."""
+        self.built.clear()
+        try:
+            self.built.enter_all(self.ring.content())
+        except MemoryError:
+            self.built.clear()
+            self.built = None
+        return 0
 
     def _check(self):
         """Assert the invariants; O(n log n)."""
-        cdef Py_ssize_t i
-        cdef OrdinalRoc fresh = OrdinalRoc(self.roc.classes)
-        self.roc._check()
-        assert self.held <= min(self.size, self.seen)
-        assert self.held <= self.ring.size <= self.size
-        for i in range(self.held):
-            at = (self.oldest + i) % self.ring.size
-            weight = 1 if self.ring.weights == NULL else self.ring.weights[at]
-            fresh.add(self.ring.scores[at], self.ring.labels[at], weight)
-        assert len(fresh) == len(self.roc) == self.held
-        assert fresh.uneven == self.roc.uneven
+        cdef OrdinalRoc fresh = OrdinalRoc(self.classes)
+        self.ring._check()
+        self.whole()._check()
+        assert self.ring.held <= self.seen
+        fresh.enter_all(self.ring.content())
+        assert len(fresh) == len(self.roc) == self.ring.held
+        assert fresh.uneven == self.built.uneven
         ours, theirs = self.roc.vuhs(), fresh.vuhs()
         assert np.isclose(ours, theirs, rtol=0, atol=1e-12, equal_nan=True)
-
-
-cdef Column ring_of(Py_ssize_t size, bint weighted):
-    """Room for so many events."""
-    return Column(
-        np.empty(size), np.empty(size, np.uint8), np.empty(size) if weighted else None
-    )

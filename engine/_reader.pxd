@@ -17,6 +17,7 @@ cdef enum Name:
 cdef class Reader:
     cdef tuple names
     cdef list arrays
+    cdef object readings  # what `gather` made of them
     cdef Name *codes
     cdef void **targets
     cdef Py_ssize_t width, row
@@ -28,4 +29,5 @@ cdef class Reader:
     cdef void put_whole(self, Py_ssize_t column, int64_t value) noexcept nogil
 
     cdef int read(self, Roc roc, int64_t events, int64_t start, int64_t end) except -1
+    cdef object gather(self)
     cdef int widen(self) except -1

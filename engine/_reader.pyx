@@ -11,6 +11,7 @@ from engine._severity cimport Severity
 import numpy as np
 
 from engine.readings import READERS
+from engine.results import Readings
 
 NAMES = {
     "auc": AUC,
@@ -83,6 +84,11 @@ cdef class Reader:
                 self.put(i, value)
         self.row += 1
         return 0
+
+    cdef object gather(self):
+        """Put what was read together, once all is read: the last that may want memory."""
+        self.readings = Readings(self.names, self.arrays)
+        return self.readings
 
     cdef int widen(self) except -1:
         """Make room for weights of classes that are no integers."""

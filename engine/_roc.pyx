@@ -8,6 +8,7 @@ readings depend on what is inside alone.
 
 from libc.math cimport INFINITY, NAN, isnan, nextafter
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
 
 import numpy as np
 
@@ -130,21 +131,7 @@ cdef class Roc:
         ValueError
             When an element is bad as for `add`, or the lengths are unequal.
         """
-        cdef Batch batch = batch_of(scores, labels, weights, None)
-        cdef Py_ssize_t i = 0, undo
-        cdef double weight
-        if batch.weights == NULL and len(self) == 0:
-            self.fill(batch.scores, batch.labels, batch.size)
-            return
-        try:
-            for i in range(batch.size):
-                weight = batch.weights[i] if batch.weights != NULL else 1
-                self.add_event(batch.scores[i], batch.labels[i], weight)
-        except BaseException:
-            for undo in range(i - 1, -1, -1):
-                weight = batch.weights[undo] if batch.weights != NULL else 1
-                self.remove_event(batch.scores[undo], batch.labels[undo], weight)
-            raise
+        self.enter_all(batch_of(scores, labels, weights, None))
 
     def auc(self):
         """Area under the ROC curve: P(positive above negative) + P(equal) / 2.
@@ -312,6 +299,29 @@ cdef class Roc:
                 self.to_tree()
         return 0
 
+    cdef int enter_all(self, Batch batch) except -1:
+        """Put a batch in, all or none."""
+        cdef Py_ssize_t i = 0, undo
+        cdef double weight
+        if batch.weights == NULL and len(self) == 0:
+            return self.fill(batch.scores, batch.labels, batch.size)
+        try:
+            for i in range(batch.size):
+                weight = batch.weights[i] if batch.weights != NULL else 1
+                self.add_event(batch.scores[i], batch.labels[i], weight)
+        except BaseException:
+            for undo in range(i - 1, -1, -1):
+                weight = batch.weights[undo] if batch.weights != NULL else 1
+                self.remove_event(batch.scores[undo], batch.labels[undo], weight)
+            raise
+        return 0
+
+    cdef void clear(self) noexcept:
+        """Forget everything and give the memory back."""
+        self.blocks = None
+        self.tree.clear()
+        self.edge_list.rest()
+
     cdef int fill(self, const double *scores, const uint8_t *labels, Py_ssize_t size) except -1:
         """Put events of weight 1 into an empty Roc, all or none. O(n)."""
         # Blocks that memory ran out for moving are empty as well.
@@ -365,17 +375,23 @@ cdef class Roc:
         self.edge_list.rest()
         return 0
 
-    cdef int to_tree(self) except -1:
-        """Move the events to where all weights are 1. O(n)."""
-        try:
-            scores, negative, positive = self.arrays()
-            self.build(scores, negative, positive)
-        except MemoryError:
-            # Where they are they are right as well, and `blocks` says so; the next change by
-            # `add_event` or `remove_event` tries again.
-            return 0
-        self.blocks = None
-        return 0
+    cdef void to_tree(self) noexcept:
+        """Move the events to where all weights are 1. O(n).
+
+        The change that calls for it is done already. So nothing is raised without memory: where the
+        events are they are right as well, and the next change tries again.
+        """
+        cdef Py_ssize_t size = self.blocks.distinct, i
+        cdef double *scores = <double *> malloc(3 * size * sizeof(double) + 1)
+        cdef uint64_t *counts = <uint64_t *> malloc(size * sizeof(uint64_t) + 1)
+        if scores != NULL and counts != NULL:
+            self.blocks.write(scores, scores + size, scores + 2 * size)
+            for i in range(size):
+                counts[i] = <uint64_t> scores[2 * size + i] << 32 | <uint64_t> scores[size + i]
+            if build_of_blocks(self.tree, scores, counts, size) == DONE:
+                self.blocks = None
+        free(scores)
+        free(counts)
 
     cdef int build(self, scores, negative, positive) except -1:
         """Make the tree of counts at ascending scores, which are contiguous doubles. O(n)."""

@@ -6,7 +6,7 @@ from engine._batch cimport Batch
 from engine._bulk cimport BulkWindow
 from engine._reader cimport Reader
 from engine._roc cimport Roc
-from engine._timeline cimport Timeline
+from engine._timeline cimport LATE, Timeline
 
 import numpy as np
 
@@ -40,8 +40,7 @@ cdef class TimeWindow(BulkWindow):
 
     Notes
     -----
-    An event that comes late by k events costs O(k + log n). Where memory is out during a bulk call,
-    the events up to `seen` are in and the window is whole.
+    An event that comes late by k events costs O(k + log n).
 
     Examples
     --------
@@ -55,7 +54,7 @@ cdef class TimeWindow(BulkWindow):
     (1, (700, 700))
     """
 
-    cdef readonly Roc roc
+    cdef Roc built  # None if memory ran out for making it anew
     cdef readonly int64_t late
     cdef readonly object duration
     cdef uint64_t length
@@ -67,12 +66,17 @@ cdef class TimeWindow(BulkWindow):
         self.duration = at_least("duration", duration, 1)
         # No two times are farther apart than this.
         self.length = min(self.duration, 2**64 - 1)
-        self.roc = Roc()
+        self.built = Roc()
         self.events = Timeline()
 
     def __len__(self):
         """Return how many events are inside; O(1)."""
         return self.events.held
+
+    @property
+    def roc(self):
+        """The ROC of what is inside; O(1)."""
+        return self.whole()
 
     @property
     def now(self):
@@ -94,7 +98,12 @@ cdef class TimeWindow(BulkWindow):
         ValueError
             When the time is not a whole number of ms.
         """
-        self.move_to(time_of(time))
+        cdef int64_t moment = time_of(time)
+        self.begin()
+        try:
+            self.take_to(moment)
+        finally:
+            self.busy = False
 
     # Copies and pickles
 
@@ -110,39 +119,87 @@ cdef class TimeWindow(BulkWindow):
         if rows:
             window.extend(*map(list, zip(*rows)))
         if now is not None:
-            window.move_to(now)
+            window.advance(now)
         window.seen = seen
         window.late = late
         return window
 
     # A run of events
 
-    cdef int run(self, Batch batch, bint timed, Reader reader) except -1:
-        """Push checked events and read at the slides."""
-        cdef Py_ssize_t i
-        cdef int64_t left = -1, time
+    cdef int take(self, Batch batch, bint timed, Reader reader) except -1:
+        cdef Py_ssize_t i = 0, oldest, held
+        cdef int64_t left = -1, time, moment = self.moment, seen = self.seen, late = self.late
+        cdef bint begun = self.begun
         cdef double weight
         if not timed:
             raise ValueError("a time window needs a time with every event")
+        self.whole()
         self.events.reserve(batch.size, True)
+        oldest, held = self.events.oldest, self.events.held
         if reader is not None:
             left = reader.every - self.seen % reader.every
-        for i in range(batch.size):
-            time = 0 if batch.times == NULL else batch.times[i]
-            weight = 1 if batch.weights == NULL else batch.weights[i]
+        try:
+            for i in range(batch.size):
+                time = 0 if batch.times == NULL else batch.times[i]
+                weight = 1 if batch.weights == NULL else batch.weights[i]
+                self.move_to(time)
+                if <uint64_t> self.moment - <uint64_t> time >= self.length:
+                    self.late += 1
+                    batch.labels[i] = LATE
+                else:
+                    self.built.add_event(batch.scores[i], batch.labels[i], weight)
+                    self.events.insert(batch.scores[i], batch.labels[i], weight, time, True)
+                self.seen += 1
+                left -= 1
+                if left == 0:
+                    left = reader.every
+                    reader.read(
+                        self.built,
+                        self.events.held,
+                        self.moment_of(0),
+                        self.moment_of(self.events.held - 1),
+                    )
+            if reader is not None:
+                reader.gather()
+        except BaseException:
+            self.events.go_back(batch, self.seen - seen, oldest, held, True)
+            self.begun, self.moment, self.seen, self.late = begun, moment, seen, late
+            self.make_anew()
+            raise
+        return 0
+
+    cdef int take_to(self, int64_t time) except -1:
+        """Move on to a time, or stay as it was."""
+        cdef Py_ssize_t oldest = self.events.oldest, held = self.events.held
+        cdef int64_t moment = self.moment
+        cdef bint begun = self.begun
+        self.whole()
+        try:
             self.move_to(time)
-            if <uint64_t> self.moment - <uint64_t> time >= self.length:
-                self.late += 1
-            else:
-                self.roc.add_event(batch.scores[i], batch.labels[i], weight)
-                self.events.insert(batch.scores[i], batch.labels[i], weight, time, True)
-            self.seen += 1
-            left -= 1
-            if left == 0:
-                left = reader.every
-                reader.read(
-                    self.roc, self.events.held, self.moment_of(0), self.moment_of(self.events.held - 1)
-                )
+        except BaseException:
+            self.events.oldest, self.events.held = oldest, held
+            self.begun, self.moment = begun, moment
+            self.make_anew()
+            raise
+        return 0
+
+    cdef Roc whole(self):
+        """The ROC of what is inside."""
+        cdef Roc roc = self.built
+        if roc is None:
+            roc = Roc()
+            roc.enter_all(self.events.content())
+            self.built = roc
+        return roc
+
+    cdef int make_anew(self) except -1:
+        """Make the ROC of what is inside; without memory for that, when it is next asked for."""
+        self.built.clear()
+        try:
+            self.built.enter_all(self.events.content())
+        except MemoryError:
+            self.built.clear()
+            self.built = None
         return 0
 
     cdef inline int64_t moment_of(self, Py_ssize_t number) noexcept nogil:
@@ -160,7 +217,7 @@ cdef class TimeWindow(BulkWindow):
             if <uint64_t> time - <uint64_t> self.events.time(0) < self.length:
                 break
             at = self.events.place(0)
-            self.roc.remove_event(
+            self.built.remove_event(
                 self.events.scores[at], self.events.labels[at], self.events.weights[at]
             )
             self.events.drop()

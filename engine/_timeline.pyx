@@ -1,11 +1,16 @@
 """Events of a window in the order in which they leave: a ring of columns that grows.
 
 Events mostly come in that order already. One that comes later than younger ones is put before them.
+
+What has left stays where it was until another event is written over it, and the room that a call
+reserves is room beside all that was inside when it began: so a call can be taken back.
 """
 
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
+
+from engine._batch cimport Batch
 
 
 cdef class Timeline:
@@ -88,6 +93,54 @@ cdef class Timeline:
         """Let go of the first event."""
         self.oldest = 0 if self.oldest + 1 == self.capacity else self.oldest + 1
         self.held -= 1
+
+    cdef void go_back(
+        self, Batch batch, Py_ssize_t done, Py_ssize_t oldest, Py_ssize_t held, bint ordered
+    ) noexcept nogil:
+        """Take `done` events of a batch out, and those back that left since `reserve`.
+
+        `oldest` and `held` are what they were then. As many steps as the insertions took.
+        """
+        cdef Py_ssize_t i, number, at, behind
+        self.oldest = oldest
+        self.held = held
+        if not ordered:
+            return
+        for i in range(done):
+            self.held += batch.labels[i] != LATE
+        for i in range(done - 1, -1, -1):
+            if batch.labels[i] == LATE:
+                continue
+            # Those of its time that came before it stand before it, and the others are out again.
+            number = self.held - 1
+            while self.time(number) > (0 if batch.times == NULL else batch.times[i]):
+                number -= 1
+            self.held -= 1
+            at = self.place(number)
+            while number < self.held:
+                number += 1
+                behind = self.place(number)
+                self.scores[at] = self.scores[behind]
+                self.labels[at] = self.labels[behind]
+                self.weights[at] = self.weights[behind]
+                self.times[at] = self.times[behind]
+                at = behind
+
+    cdef Batch content(self):
+        """All that is inside, as a batch of its own without times."""
+        cdef Batch batch = Batch()
+        cdef Py_ssize_t i, at
+        cdef double *heavy
+        cdef int64_t *clock
+        batch.allot(self.held, True, False, &heavy, &clock)
+        for i in range(self.held):
+            at = self.place(i)
+            batch.scores[i] = self.scores[at]
+            batch.labels[i] = self.labels[at]
+            heavy[i] = self.weights[at]
+            if heavy[i] != 1:
+                batch.weights = heavy
+        return batch
 
     cdef inline Py_ssize_t place(self, Py_ssize_t number) noexcept nogil:
         """Where an event stands, by its number from the first on."""

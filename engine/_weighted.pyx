@@ -15,9 +15,6 @@ from math import fsum
 
 from engine._fold cimport NEVER, FoldTree, Node
 
-# No product or sum of sums leaves the doubles within these weights.
-LOWEST, HIGHEST = 2.0**-400, 2.0**400
-
 
 cdef list plus(list parts, double value):
     """Add a value to a sum held exactly as floats that do not overlap."""
@@ -36,6 +33,10 @@ cdef list plus(list parts, double value):
     return result
 
 
+cdef object absent(double score, bint label, double weight):
+    return KeyError(f"class {int(label)} has less weight than {weight!r} at {score!r}")
+
+
 cdef class Blocks(FoldTree):
     """Distinct scores in order with the weight and number of events of both classes."""
 
@@ -49,8 +50,6 @@ cdef class Blocks(FoldTree):
     cdef int add(self, double score, bint label, double weight, uint32_t events) except -1:
         """Add the weight of some events of a class at a score. O(log n)."""
         cdef Cell *cell = self.cell_at(score)
-        if not LOWEST <= weight <= HIGHEST:
-            raise ValueError(f"weight {weight!r} is outside 2**-400 to 2**400")
         if cell != NULL:
             events += cell.events[label]
         return self.put(score, label, plus(self.parts_of(score, label), weight), events)
@@ -59,10 +58,10 @@ cdef class Blocks(FoldTree):
         """Take back the weight of one event; KeyError where there is less, with nothing changed."""
         cdef const Cell *cell = self.cell_at(score)
         if cell == NULL:
-            raise KeyError(score)
+            raise absent(score, label, weight)
         parts = plus(self.parts_of(score, label), -weight)
         if parts and fsum(parts) < 0:
-            raise KeyError(score)
+            raise absent(score, label, weight)
         # Part of an event may be taken: as long as weight is left, so is an event.
         return self.put(score, label, parts, max(cell.events[label] - 1, 1) if parts else 0)
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+# With weights of two classes within these no product of two sums leaves the doubles.
+LIGHTEST, HEAVIEST = 2.0**-400, 2.0**400
 NUMBERS = "biuf"  # numpy's kinds of dtype that hold real numbers
 
 
@@ -65,7 +67,23 @@ def class_of(value: Any, classes: int) -> int:
 
 
 def weight_of(value: Any) -> float:
-    """Return a weight as a double.
+    """Return the weight of an event of two classes as a double.
+
+    Raises
+    ------
+    ValueError
+        When it is not positive and finite, or outside 2**-400 to 2**400.
+    TypeError
+        When it is no number.
+    """
+    weight = ordinal_weight_of(value)
+    if not LIGHTEST <= weight <= HEAVIEST:
+        raise ValueError(f"weight {weight!r} is outside 2**-400 to 2**400")
+    return weight
+
+
+def ordinal_weight_of(value: Any) -> float:
+    """Return the weight of an event of ordered classes as a double.
 
     Raises
     ------
@@ -115,18 +133,23 @@ def columns_of(
 ) -> Columns:
     """Check events given as arrays, sequences or iterators and return them as columns.
 
-    Columns may share memory with arrays given. Weights that are all 1, and times that are all 0,
+    Columns share no memory with arrays given. Weights that are all 1, and times that are all 0,
     come back as None: they say nothing.
 
     Raises
     ------
     ValueError
-        When a score is not finite, a label no class, a weight not positive and finite, a time not
-        whole, or the lengths are unequal.
+        When a score is not finite, a label no class, a weight not positive and finite or outside
+        2**-400 to 2**400, a time not whole, or the lengths are unequal.
     TypeError
         When something is no number.
     """
-    return ordinal_columns_of(scores, labels, 2, weights, times)
+    columns = ordinal_columns_of(scores, labels, 2, weights, times)
+    if columns.weights is not None:
+        usable = (columns.weights >= LIGHTEST) & (columns.weights <= HEAVIEST)
+        if not usable.all():
+            weight_of(columns.weights[~usable][0])
+    return columns
 
 
 def ordinal_columns_of(
@@ -136,7 +159,7 @@ def ordinal_columns_of(
     weights: Iterable[Any] | None = None,
     times: Iterable[Any] | None = None,
 ) -> Columns:
-    """Check events as `columns_of` does, with labels 0 .. classes - 1."""
+    """Check events as `columns_of` does, with labels 0 .. classes - 1 and any positive weights."""
     columns = Columns(
         _scores(scores),
         _labels(labels, classes),
@@ -195,7 +218,7 @@ def _labels(values: Iterable[Any], classes: int) -> npt.NDArray[np.uint8]:
 def _weights(values: Iterable[Any]) -> npt.NDArray[np.float64]:
     array = _array(values)
     if array.dtype.kind not in NUMBERS or array.dtype.itemsize > 8:  # noqa: PLR2004 - as above
-        return np.array([weight_of(value) for value in array.tolist()], np.float64)
+        return np.array([ordinal_weight_of(value) for value in array.tolist()], np.float64)
     weights = array.astype(np.float64)
     usable = (weights > 0.0) & (weights < math.inf)
     if not usable.all():

@@ -94,7 +94,7 @@ def pack(CountWindow window, bytes prefix, int64_t since, bytes head):
     list of (key, value)
         In order.
     """
-    cdef int64_t oldest = window.seen - window.held, page, last, start, stop
+    cdef int64_t oldest = window.seen - window.ring.held, page, last, start, stop
     cdef list packed = []
     last = (window.seen + PAGE - 1) // PAGE
     for page in range(max(since, oldest) // PAGE, last):
@@ -128,17 +128,17 @@ cdef bytes one_page(
     cdef double weights[PAGE]
     cdef Span span
     cdef uint8_t flags = 0, width = 0
-    window.copy(<char *> window.labels, <char *> labels, low, high, 1)
-    if window.times != NULL:
-        window.copy(<char *> window.times, <char *> times, low, high, 8)
+    window.ring.copy(<char *> window.ring.labels, <char *> labels, low, high, 1)
+    if window.ring.times != NULL:
+        window.ring.copy(<char *> window.ring.times, <char *> times, low, high, 8)
         span = span_of(times, count)
         if span.base or span.spread:
             flags |= HAS_TIMES
             width = 1 if span.spread < 1 << 8 else 2 if span.spread < 1 << 16 else 4
             if span.spread >> 32:
                 width = 8
-    if window.weights != NULL:
-        window.copy(<char *> window.weights, <char *> weights, low, high, 8)
+    if window.ring.weights != NULL:
+        window.ring.copy(<char *> window.ring.weights, <char *> weights, low, high, 8)
         for i in range(count):
             if weights[i] != 1:
                 flags |= HAS_WEIGHTS
@@ -160,7 +160,7 @@ cdef bytes one_page(
     at += HEAD
     memcpy(at, PyBytes_AS_STRING(head), PyBytes_GET_SIZE(head))
     at += PyBytes_GET_SIZE(head)
-    window.copy(<char *> window.scores, <char *> at, low, high, 8)
+    window.ring.copy(<char *> window.ring.scores, <char *> at, low, high, 8)
     at += 8 * count
     for i in range((count + 7) // 8):
         at[i] = 0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sortedcontainers import SortedDict
 
-from engine.events import class_of, ordinal_columns_of, score_of, weight_of
+from engine.events import class_of, ordinal_columns_of, ordinal_weight_of, score_of
 from engine.reference.cells import Cell, exact
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class OrdinalRoc:
             When the score or the weight is bad, or the label none of the classes; nothing has
             changed then.
         """
-        self._add(score_of(score), class_of(label, self.classes), exact(weight_of(weight)))
+        self._add(score_of(score), class_of(label, self.classes), exact(ordinal_weight_of(weight)))
 
     def remove(self, score: float, label: int, weight: float = 1) -> None:
         """Take an event out; O(log n).
@@ -85,7 +85,7 @@ class OrdinalRoc:
             As for `add`.
         """
         number, place = score_of(score), class_of(label, self.classes)
-        mass = exact(weight_of(weight))
+        mass = exact(ordinal_weight_of(weight))
         cells: list[Cell] | None = self._cells.get(number)
         if cells is None or cells[place].weight < mass:
             raise KeyError(f"class {place} has less weight than {float(mass)!r} at {number!r}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.events import class_of, ordinal_columns_of, score_of, weight_of
+from engine.events import class_of, ordinal_columns_of, ordinal_weight_of, score_of
 from engine.reference.ordinal import OrdinalRoc
 from engine.reference.window import at_least
 from engine.results import Readings
@@ -74,7 +74,7 @@ class OrdinalCountWindow:
         ValueError
             When one is bad as for `OrdinalRoc.add`; nothing has changed then.
         """
-        self._take(score_of(score), class_of(label, self.roc.classes), weight_of(weight))
+        self._take(score_of(score), class_of(label, self.roc.classes), ordinal_weight_of(weight))
 
     def extend(
         self,
