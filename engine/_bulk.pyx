@@ -7,9 +7,8 @@ from engine._batch cimport Batch, batch_of, one_label, one_score, one_weight
 from engine._reader cimport Reader
 from engine._severity cimport Severity
 
-from engine.events import time_of
+from engine.events import at_least, time_of
 from engine.readings import check_names
-from engine.reference.window import at_least
 
 # Readings without a row, by names checked before: a worker pushes a few events at a time and asks for
 # the same names with each.

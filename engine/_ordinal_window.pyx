@@ -14,8 +14,7 @@ from engine._ring cimport Ring, place, weight_at
 
 import numpy as np
 
-from engine.events import class_of, ordinal_columns_of, ordinal_weight_of, score_of
-from engine.reference.window import at_least
+from engine.events import at_least, class_of, ordinal_columns_of, ordinal_weight_of, score_of
 
 NAMES = ("vuhs", "events")
 NOTHING = Reader(NAMES, 1, None, 0).gather()

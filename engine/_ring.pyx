@@ -12,7 +12,7 @@ import numpy as np
 
 from engine._batch cimport Batch, pointer_of
 
-from engine.reference.window import at_least
+from engine.events import at_least
 from engine.results import Columns
 
 

@@ -10,8 +10,7 @@ from engine._timeline cimport LATE, Timeline
 
 import numpy as np
 
-from engine.events import time_of
-from engine.reference.window import at_least
+from engine.events import at_least, time_of
 
 
 cdef class TimeWindow(BulkWindow):

@@ -17,7 +17,7 @@ from engine._tree cimport DONE, Status
 
 import numpy as np
 
-from engine.reference.window import at_least
+from engine.events import at_least
 
 
 cdef class CountWindow(BulkWindow):

@@ -125,6 +125,19 @@ def time_of(value: Any) -> int:
     return time
 
 
+def at_least(name: str, value: int, least: int) -> int:
+    """Return a whole number.
+
+    Raises
+    ------
+    ValueError
+        When it is not whole or less than `least`.
+    """
+    if isinstance(value, bool) or value < least or not float(value).is_integer():
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
 def columns_of(
     scores: Iterable[Any],
     labels: Iterable[Any],

@@ -17,7 +17,7 @@ from engine.events import columns_of, label_of, score_of
 from engine.readings import check_epsilon
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 
 class ApproximateRoc:
@@ -71,8 +71,8 @@ class ApproximateRoc:
         ValueError
             When the score is not finite or the label no class; nothing has changed then.
         """
-        number = score_of(score)
-        self._classes[label_of(label)].add(number)
+        number, place = score_of(score), label_of(label)
+        self._change(place, number, self._classes[place].add)
 
     def remove(self, score: float, label: int) -> None:
         """Take an event out; O(log n).
@@ -86,9 +86,26 @@ class ApproximateRoc:
         """
         number, place = score_of(score), label_of(label)
         try:
-            self._classes[place].remove(number)
+            self._change(place, number, self._classes[place].remove)
         except ValueError:
             raise KeyError(f"class {place} has no event at {number!r}") from None
+
+    def _change(self, place: int, score: float, change: Callable[[float], object]) -> None:
+        """Add or remove a score of a class; where memory is out for it, it is as it was."""
+        scores = self._classes[place]
+        before = len(scores)
+        try:
+            change(score)
+        except MemoryError:
+            # The list may have been stopped half-way; what it is made of says where.
+            held = [each for part in scores._lists for each in part]  # noqa: SLF001 - see above
+            if len(held) < before:
+                held.append(score)
+            elif len(held) > before:
+                held.remove(score)
+            scores.clear()
+            scores.update(held)
+            raise
 
     def extend(self, scores: Iterable[Any], labels: Iterable[Any]) -> None:
         """Put many events in, all or none; O(k log n).
@@ -99,8 +116,27 @@ class ApproximateRoc:
             When an element is bad as for `add`, or the lengths are unequal.
         """
         columns = columns_of(scores, labels)
-        for place, scores_of_class in enumerate(self._classes):
-            scores_of_class.update(columns.scores[columns.labels == place].tolist())
+        fresh = [columns.scores[columns.labels == place].tolist() for place in range(2)]
+        if len(columns.scores) * 4 < len(self):
+            self._add_each(fresh)
+            return
+        negatives, positives = (
+            SortedList([*held, *more]) for held, more in zip(self._classes, fresh, strict=True)
+        )
+        self._classes = negatives, positives
+
+    def _add_each(self, fresh: list[list[float]]) -> None:
+        """Add scores of each class one by one, all or none."""
+        added: list[tuple[int, float]] = []
+        try:
+            for place, scores in enumerate(fresh):
+                for score in scores:
+                    self.add(score, place)
+                    added.append((place, score))
+        except BaseException:
+            for place, score in added:
+                self.remove(score, place)
+            raise
 
     def auc(self) -> float:
         """AUC within a share of epsilon / 2, by the walk of `_groups`.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from engine.results import Curve
+    from engine.results import Columns, Curve
 
 MARGIN = 1e-7  # by which River's first and last threshold lie outside [0, 1]
 
@@ -154,9 +154,9 @@ class BinnedRoc(RocReadings):
             nothing has changed then.
         """
         place, label, weight = self._bin(score), label_of(label), weight_of(weight)
+        events, heavy = self._events + 1, self._heavy + (weight != 1.0)
         self._bins[label, place] += weight
-        self._events += 1
-        self._heavy += weight != 1.0
+        self._events, self._heavy = events, heavy
 
     def remove(self, score: float, label: int, weight: float = 1) -> None:
         """Take an event out; O(log thresholds).
@@ -192,6 +192,14 @@ class BinnedRoc(RocReadings):
             When an element is bad as for `add`, or the lengths are unequal.
         """
         columns = columns_of(scores, labels, weights)
+        mark = self._mark()
+        try:
+            self._count(columns)
+        except BaseException:
+            self._go_back(mark)
+            raise
+
+    def _count(self, columns: Columns) -> None:
         places = np.searchsorted(self.thresholds, columns.scores, side="left")
         heavy = np.ones(len(places)) if columns.weights is None else columns.weights
         np.add.at(self._bins, (columns.labels.astype(np.intp), places), heavy)
@@ -236,6 +244,14 @@ class BinnedRoc(RocReadings):
         return curve_of(
             hull_edges(zip(*(column.tolist() for column in self._blocks()), strict=True))
         )
+
+    def _mark(self) -> tuple[NDArray[np.float64], int, int]:
+        """Return what `_go_back` wants; O(thresholds)."""
+        return self._bins.copy(), self._events, self._heavy
+
+    def _go_back(self, mark: tuple[NDArray[np.float64], int, int]) -> None:
+        """Be what it was at a mark."""
+        self._bins, self._events, self._heavy = mark
 
     def _probability(self, y_pred: float | Mapping[Any, float]) -> float:
         if isinstance(y_pred, (int, float, np.number)):

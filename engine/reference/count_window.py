@@ -1,23 +1,21 @@
 """The last so many events, in plain Python."""
-# ruff: noqa: S101 - `_check` asserts the invariants
 
 from __future__ import annotations
 
-from collections import deque
 from itertools import islice
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from engine.events import columns_of
-from engine.reference.roc import Roc
-from engine.reference.window import Event, Window, at_least
+from engine.events import at_least, columns_of
+from engine.reference.pushes import LastEvents
+from engine.reference.window import Window
 
 if TYPE_CHECKING:
     from engine.readings import Columns
 
 
-class CountWindow(Window):
+class CountWindow(LastEvents, Window):
     """The last `size` events pushed, and their ROC.
 
     Events are numbered from 0 in the order they were pushed: their ordinals.
@@ -42,21 +40,7 @@ class CountWindow(Window):
     (1, 3, 2)
     """
 
-    __slots__ = ("_events", "_size")
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self._size = at_least("size", size, 1)
-        self._events: deque[Event] = deque()
-
-    def __len__(self) -> int:
-        """Return how many events are inside; O(1)."""
-        return len(self._events)
-
-    @property
-    def size(self) -> int:
-        """How many events at most."""
-        return self._size
+    __slots__ = ()
 
     @property
     def first(self) -> int:
@@ -113,27 +97,14 @@ class CountWindow(Window):
         ValueError
             When the size is less than 1.
         """
-        self._size = at_least("size", size, 1)
-        while len(self._events) > self._size:
-            self._drop()
+        limit = at_least("size", size, 1)
 
-    def _take(self, event: Event) -> None:
-        if len(self._events) == self._size:
-            self._drop()
-        self._events.append(event)
-        self.roc.add(event.score, event.label, event.weight)
-        self.seen += 1
+        def drop_all() -> None:
+            while len(self._events) > limit:
+                self._drop()
 
-    def _drop(self) -> None:
-        event = self._events.popleft()
-        self.roc.remove(event.score, event.label, event.weight)
+        self._all_or_none(drop_all)
+        self._size = limit
 
-    def _check(self) -> None:
-        """Assert the invariants."""
-        self.roc._check()  # noqa: SLF001 - invariants of a part
-        assert len(self._events) <= self._size
-        assert self.first >= 0
-        content = Roc()
-        for event in self._events:
-            content.add(event.score, event.label, event.weight)
-        assert content._cells == self.roc._cells  # noqa: SLF001 - the same
+    def _empty_roc(self) -> Any:
+        return self.make_roc()

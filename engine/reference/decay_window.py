@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sortedcontainers import SortedList
 
-from engine.reference.window import Event, Window
+from engine.reference.window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from engine.reference.pushes import Event
 
 LEAST = 1e-9
 # Half-lives between renewals of the scale, and what weights and `least` may be: then no product of
@@ -156,13 +158,18 @@ class DecayWindow(Window):
     def _let_go(self, now: int) -> None:
         while self._events and now - self._events[0].step > self.horizon:
             aged = self._events.pop(0)
+            self._left.append(aged)
             self.roc.remove(aged.event.score, aged.event.label, aged.weight)
 
     def _renew(self, step: int) -> None:
         """Give all events new weights, relative to this step; O(n log n), each 64 half-lives."""
         self._base = step
+        self._weigh(self._events)
+
+    def _weigh(self, events: Iterable[Aged]) -> None:
+        """Hold events with the weights of the scale; O(n log n)."""
         self._events = SortedList(
-            aged._replace(weight=self._scaled(aged.event, aged.step)) for aged in self._events
+            aged._replace(weight=self._scaled(aged.event, aged.step)) for aged in events
         )
         self.roc = self.make_roc()
         if self._events:
@@ -178,6 +185,13 @@ class DecayWindow(Window):
             return reading
         newest = self._base if self._newest is None else self._newest
         return float(reading * 2.0 ** ((self._base - newest) / self.half_life))
+
+    def _mark(self) -> tuple[int, int, int, int | None]:
+        return self.seen, self.late, self._base, self._newest
+
+    def _go_back(self, mark: tuple[int, int, int, int | None]) -> None:
+        self.seen, self.late, self._base, self._newest = mark
+        self._weigh(aged for aged in [*self._left, *self._events] if aged.ordinal < self.seen)
 
     def _check(self) -> None:
         """Assert the invariants."""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from engine.reference.binned import BinnedRoc
-from engine.reference.window import Event, Window
+from engine.reference.window import Window
+
+if TYPE_CHECKING:
+    from engine.reference.pushes import Event
 
 
 class LandmarkWindow(Window):
@@ -51,6 +56,13 @@ class LandmarkWindow(Window):
         self._last = event.time
         self.roc.add(event.score, event.label, event.weight)
         self.seen += 1
+
+    def _mark(self) -> Any:
+        return self.seen, self._first, self._last, self.roc._mark()  # noqa: SLF001 - of a part
+
+    def _go_back(self, mark: Any) -> None:
+        self.seen, self._first, self._last, content = mark
+        self.roc._go_back(content)  # noqa: SLF001 - of a part
 
     def _check(self) -> None:
         """Assert the invariants."""

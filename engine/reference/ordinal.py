@@ -84,15 +84,8 @@ class OrdinalRoc:
         ValueError
             As for `add`.
         """
-        number, place = score_of(score), class_of(label, self.classes)
-        mass = exact(ordinal_weight_of(weight))
-        cells: list[Cell] | None = self._cells.get(number)
-        if cells is None or cells[place].weight < mass:
-            raise KeyError(f"class {place} has less weight than {float(mass)!r} at {number!r}")
-        self._events -= cells[place].remove(mass)
-        self._weights[place] -= mass
-        if not any(cell.events for cell in cells):
-            del self._cells[number]
+        place = class_of(label, self.classes)
+        self._remove(score_of(score), place, exact(ordinal_weight_of(weight)))
 
     def extend(
         self,
@@ -109,10 +102,18 @@ class OrdinalRoc:
         """
         columns = ordinal_columns_of(scores, labels, self.classes, weights)
         heavy = np.ones(len(columns.scores)) if columns.weights is None else columns.weights
-        for score, label, weight in zip(
-            columns.scores.tolist(), columns.labels.tolist(), heavy.tolist(), strict=True
-        ):
-            self._add(score, label, exact(weight))
+        rows = list(
+            zip(columns.scores.tolist(), columns.labels.tolist(), heavy.tolist(), strict=True)
+        )
+        added = 0
+        try:
+            for score, label, weight in rows:
+                self._add(score, label, exact(weight))
+                added += 1
+        except BaseException:
+            for score, label, weight in rows[:added]:
+                self._remove(score, label, exact(weight))
+            raise
 
     def vuhs(self) -> float:
         """Volume under the ROC hyper-surface: P(X0 <= X1 <= ... <= X(r-1)), one X of each class.
@@ -154,6 +155,15 @@ class OrdinalRoc:
         cells[label].add(weight)
         self._weights[label] += weight
         self._events += 1
+
+    def _remove(self, score: float, label: int, weight: Exact) -> None:
+        cells: list[Cell] | None = self._cells.get(score)
+        if cells is None or cells[label].weight < weight:
+            raise KeyError(f"class {label} has less weight than {float(weight)!r} at {score!r}")
+        self._events -= cells[label].remove(weight)
+        self._weights[label] -= weight
+        if not any(cell.events for cell in cells):
+            del self._cells[score]
 
     def _check(self) -> None:
         """Assert the invariants."""

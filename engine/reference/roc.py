@@ -133,10 +133,18 @@ class Roc(RocReadings):
         """
         columns = columns_of(scores, labels, weights)
         heavy = np.ones(len(columns.scores)) if columns.weights is None else columns.weights
-        for score, label, weight in zip(
-            columns.scores.tolist(), columns.labels.tolist(), heavy.tolist(), strict=True
-        ):
-            self._add(score, label, exact(weight))
+        rows = list(
+            zip(columns.scores.tolist(), columns.labels.tolist(), heavy.tolist(), strict=True)
+        )
+        added = 0
+        try:
+            for score, label, weight in rows:
+                self._add(score, label, exact(weight))
+                added += 1
+        except BaseException:
+            for score, label, weight in rows[:added]:
+                self._remove(score, label, exact(weight))
+            raise
 
     def auc(self) -> float:
         """Area under the ROC curve: P(positive above negative) + P(equal) / 2.
@@ -222,6 +230,7 @@ class Roc(RocReadings):
         return curve_of(hull_edges(self._blocks_exact()))
 
     def _add(self, score: float, label: int, weight: Exact) -> None:
+        total = self._weights[label] + weight
         cells = self._cells.get(score)
         if cells is None:
             cells = self._cells[score] = (Cell(), Cell())
@@ -229,7 +238,7 @@ class Roc(RocReadings):
         self._uneven -= cell.uneven
         cell.add(weight)
         self._uneven += cell.uneven
-        self._weights[label] += weight
+        self._weights[label] = total
         self._events += 1
 
     def _remove(self, score: float, label: int, weight: Exact) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from sortedcontainers import SortedList
 
-from engine.events import time_of
-from engine.reference.window import Event, Window, at_least
+from engine.events import at_least, time_of
+from engine.reference.pushes import Event, roc_of
+from engine.reference.window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,11 +83,16 @@ class TimeWindow(Window):
             When the time is not a whole number of ms.
         """
         moment = time_of(time)
+        self._all_or_none(lambda: self._move_to(moment))
+
+    def _move_to(self, moment: int) -> None:
         if self.now is not None and moment <= self.now:
             return
         self.now = moment
         while self._events and self._events[0][0] <= moment - self.duration:
-            _, _, event = self._events.pop(0)
+            row = self._events.pop(0)
+            self._left.append(row)
+            event = row[2]
             self.roc.remove(event.score, event.label, event.weight)
 
     def _admit(self, times: Any, weights: Iterable[float]) -> None:  # noqa: ARG002 - any will do
@@ -94,7 +100,7 @@ class TimeWindow(Window):
             raise ValueError("a time window needs a time with every event")
 
     def _take(self, event: Event) -> None:
-        self.advance(event.time)
+        self._move_to(event.time)
         ordinal = self.seen
         self.seen += 1
         if self.now is not None and event.time <= self.now - self.duration:
@@ -102,6 +108,15 @@ class TimeWindow(Window):
             return
         self._events.add((event.time, ordinal, event))
         self.roc.add(event.score, event.label, event.weight)
+
+    def _mark(self) -> tuple[int, int, int | None]:
+        return self.seen, self.late, self.now
+
+    def _go_back(self, mark: tuple[int, int, int | None]) -> None:
+        self.seen, self.late, self.now = mark
+        rows = [row for row in [*self._left, *self._events] if row[1] < self.seen]
+        self._events = SortedList(rows)
+        self.roc = roc_of(self.make_roc(), (event for _, _, event in rows))
 
     def _check(self) -> None:
         """Assert the invariants."""

@@ -2,58 +2,37 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from engine.events import columns_of, label_of, score_of, time_of, weight_of
+from engine.events import at_least, columns_of, label_of, score_of, time_of, weight_of
 from engine.readings import (
     OF_WINDOWS,
     READERS,
-    Columns,
     Readings,
     check_names,
     check_severity,
 )
+from engine.reference.pushes import Event, Pushes, events_of
 from engine.reference.roc import Roc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-class Event(NamedTuple):
-    """One event of a window; `time` in ms, 0 when it has none."""
+class Window(Pushes):
+    """Events that come in order of arrival, and the ROC of those that count."""
 
-    score: float
-    label: int
-    weight: float
-    time: int
-
-
-class Window(ABC):
-    """Events that come in order of arrival, and the ROC of those that count.
-
-    Attributes
-    ----------
-    roc
-        Of what is inside.
-    seen
-        How many events were ever pushed.
-    """
-
-    __slots__ = ("roc", "seen")
+    __slots__ = ()
 
     # What makes the ROC: the twin's here, the compiled core's in the public classes.
     make_roc: ClassVar[type[Any]] = Roc
 
     def __init__(self) -> None:
+        super().__init__()
         self.roc = self.make_roc()
-        self.seen = 0
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """Return how many events are inside."""
 
     @property
     @abstractmethod
@@ -77,7 +56,7 @@ class Window(ABC):
         """
         event = Event(score_of(score), label_of(label), weight_of(weight), time_of(time))
         self._admit(None if time is None else [event.time], [event.weight])
-        self._take(event)
+        self._run([event])
 
     def extend(
         self,
@@ -93,8 +72,7 @@ class Window(ABC):
         ValueError
             When an element is bad, or the lengths are unequal.
         """
-        for event in self._admitted(scores, labels, weights, times):
-            self._take(event)
+        self._run(self._admitted(scores, labels, weights, times))
 
     def slide(
         self,
@@ -136,10 +114,12 @@ class Window(ABC):
         names = check_names(read)
         severity = check_severity(alpha, beta)
         rows: list[list[float]] = []
-        for event in self._admitted(scores, labels, weights, times):
-            self._take(event)
+
+        def read_slide() -> None:
             if self.seen % every == 0:
                 rows.append([self._read(name, *severity) for name in names])
+
+        self._run(self._admitted(scores, labels, weights, times), read_slide)
         return _readings(names, rows)
 
     def readings(
@@ -166,11 +146,7 @@ class Window(ABC):
         severity = check_severity(alpha, beta)
         return _readings(names, [[self._read(name, *severity) for name in names]])
 
-    @abstractmethod
-    def _take(self, event: Event) -> None:
-        """Put a checked event in and let go of those that leave."""
-
-    def _admit(self, times: Any, weights: Iterable[float]) -> None:  # noqa: B027 - most take any
+    def _admit(self, times: Any, weights: Iterable[float]) -> None:
         """Refuse what this kind of window cannot take: ValueError."""
 
     def _admitted(
@@ -194,34 +170,6 @@ class Window(ABC):
                 return self.span[1]
             case _:
                 return READERS[name](self.roc, alpha, beta)
-
-
-def at_least(name: str, value: int, least: int) -> int:
-    """Return a whole number.
-
-    Raises
-    ------
-    ValueError
-        When it is not whole or less than `least`.
-    """
-    if isinstance(value, bool) or value < least or not float(value).is_integer():
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value)
-
-
-def events_of(columns: Columns) -> Iterator[Event]:
-    """Give the events of columns one by one."""
-    count = len(columns.scores)
-    weights = np.ones(count) if columns.weights is None else columns.weights
-    times = np.zeros(count, np.int64) if columns.times is None else columns.times
-    rows = zip(
-        columns.scores.tolist(),
-        columns.labels.tolist(),
-        weights.tolist(),
-        times.tolist(),
-        strict=True,
-    )
-    return map(Event._make, rows)
 
 
 def _readings(names: tuple[str, ...], rows: Sequence[Sequence[float]]) -> Readings:

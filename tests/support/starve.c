@@ -8,11 +8,12 @@ void *__libc_realloc(void *memory, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
 
 static long left = -1;  // how many succeed before one fails; negative: all do
-static int failed;
+static int lasting, failed;
 
-// After `count` more allocations one fails.
-void starve(long count) {
+// After `count` more allocations one fails or, `lasting`, all do.
+void starve(long count, int lasts) {
     left = count;
+    lasting = lasts;
     failed = 0;
 }
 
@@ -25,6 +26,7 @@ int feed(void) {
 static int refused(void) {
     if (left < 0 || left-- > 0) return 0;
     failed = 1;
+    if (lasting) left = 0;
     errno = ENOMEM;
     return 1;
 }

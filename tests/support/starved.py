@@ -1,6 +1,7 @@
-"""Lets every allocation of the engine's calls fail once, in a process that has `starve.c` in it.
+"""Lets every allocation of the engine's calls fail, in a process that has `starve.c` in it.
 
-`python starved.py STRUCTURE` prints how many failures it went through.
+`python starved.py STRUCTURE once` lets each fail alone, `lasting` all those after it as well until
+the call is over. It prints how many failures it went through.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engine import LandmarkWindow, reference
 from engine import _core as core
 
 if TYPE_CHECKING:
@@ -149,6 +151,64 @@ def calls_of_ordinal_window() -> list[Call]:
     ]
 
 
+LATE = TIMES + RNG.integers(-60, 1, 4000)  # up to 60 late, in no order
+
+
+def calls_of_time_window() -> list[Call]:
+    """Let events come late and too late, and leave one by one and all at once."""
+    names = ("auc", "h", "positives", "ks", "start", "end")
+    return [
+        *each("push", 0, 40, SCORES, LABELS, np.ones(4000), LATE),
+        bulk("slide", 40, 300, SCORES, LABELS, None, LATE, every=30, read=names),
+        bulk("extend", 340, 100, TIED, LABELS, WEIGHTS, LATE),
+        bulk("slide", 440, 60, TIED, LABELS, WEIGHTS, LATE, every=20, read=names),
+        lambda made: made.advance(470),
+        *each("push", 500, 20, TIED, LABELS, WEIGHTS, LATE),
+        bulk("slide", 520, 200, SCORES, LABELS, None, LATE, every=50, read=names),
+        lambda made: made.advance(5000),
+        lambda made: made.push(0.5, 1, 1, 7000),
+        bulk("extend", 800, 30, SCORES, LABELS, None, TIMES + 7000),
+    ]
+
+
+def calls_of_decay_window() -> list[Call]:
+    """Let the scale move on, ties come and go, and the window run empty."""
+    names = ("auc", "h", "positives", "ks", "start", "end")
+    return [
+        *each("push", 0, 30, SCORES, LABELS, WEIGHTS, LATE),
+        bulk("slide", 30, 300, SCORES, LABELS, None, LATE, every=40, read=names),
+        bulk("slide", 330, 300, TIED, LABELS, WEIGHTS, LATE, every=40, read=names),
+        *each("push", 630, 30, TIED, LABELS, WEIGHTS, LATE),
+        lambda made: made.push(0.5, 1, 1, 7000),
+        bulk("extend", 800, 300, SCORES, LABELS, None, TIMES * 2 + 7000),
+    ]
+
+
+def calls_of_landmark_window() -> list[Call]:
+    return [
+        *each("push", 0, 20, SCORES, LABELS),
+        bulk("slide", 20, 60, SCORES, LABELS, WEIGHTS, TIMES, every=30, read=("auc", "h", "ks")),
+        bulk("extend", 320, 60, TIED, LABELS),
+    ]
+
+
+def calls_of_binned_roc() -> list[Call]:
+    return [
+        *each("add", 0, 20, SCORES, LABELS, WEIGHTS),
+        bulk("extend", 20, 300, SCORES, LABELS, WEIGHTS),
+        *each("remove", 0, 20, SCORES, LABELS, WEIGHTS),
+    ]
+
+
+def calls_of_approximate_roc() -> list[Call]:
+    return [
+        *each("add", 0, 20, SCORES, LABELS),
+        bulk("extend", 20, 3000, SCORES, LABELS),
+        bulk("extend", 3020, 10, TIED, LABELS),
+        *each("remove", 0, 20, SCORES, LABELS),
+    ]
+
+
 STRUCTURES: dict[str, tuple[Callable[[], Any], Callable[[], list[Call]]]] = {
     "roc": (core.Roc, calls_of_roc),
     "filled roc": (core.Roc, calls_of_filled_roc),
@@ -158,19 +218,28 @@ STRUCTURES: dict[str, tuple[Callable[[], Any], Callable[[], list[Call]]]] = {
     "moved window": (partial(core.CountWindow, 50), calls_of_moved_window),
     "rising ordinals": (partial(core.OrdinalRoc, 3), calls_of_rising_ordinals),
     "ordinal window": (partial(core.OrdinalCountWindow, 4, 200), calls_of_ordinal_window),
+    "time window": (partial(core.TimeWindow, 150), calls_of_time_window),
+    "decay window": (partial(core.DecayWindow, 2, least=1e-30), calls_of_decay_window),
+    "timed decay window": (partial(core.DecayWindow, 2, timed=True), calls_of_decay_window),
+    "landmark window": (LandmarkWindow, calls_of_landmark_window),
+    "binned roc": (reference.BinnedRoc, calls_of_binned_roc),
+    "approximate roc": (partial(reference.ApproximateRoc, 0.1), calls_of_approximate_roc),
 }
 
 
 def state(made: Any) -> list[Any]:
     """All that can be told of a structure, in numbers."""
     made._check()
-    names = ("seen", "first", "size", "late")
-    parts: list[Any] = [len(made), *(getattr(made, name, 0) for name in names)]
+    names = ("seen", "first", "size", "late", "now")
+    parts: list[Any] = [len(made), *(getattr(made, name, None) or 0 for name in names)]
+    parts += getattr(made, "span", ())
     roc = getattr(made, "roc", made)
     if hasattr(roc, "vuhs"):
         return [*parts, roc.vuhs()]
-    parts += [*getattr(made, "span", ()), roc.positives, roc.negatives, roc.auc(), roc.h_measure()]
-    columns = [*roc.curve(), *roc.hull()]
+    parts += [roc.positives, roc.negatives, roc.auc()]
+    if not hasattr(roc, "curve"):
+        return parts
+    columns = [roc.h_measure(), *roc.curve(), *roc.hull()]
     if hasattr(made, "columns"):
         columns += [c for c in made.columns(made.first, made.seen) if c is not None]
     return [*parts, *columns]
@@ -192,8 +261,12 @@ def same(one: list[Any], two: list[Any]) -> bool:
     )
 
 
-def starved(make: Callable[[], Any], calls: list[Call]) -> int:
-    """Fail the first allocation, then the second, and so on until all calls need fewer."""
+def starved(make: Callable[[], Any], calls: list[Call], *, lasting: bool) -> int:
+    """Fail the first allocation, then the second, and so on until all calls need fewer.
+
+    A structure that refused a call must be what one is that had none but the calls before, and go
+    on as that does.
+    """
     memory = ctypes.CDLL(None)
     whole = make()
     told = [call(whole) for call in calls]
@@ -203,7 +276,7 @@ def starved(make: Callable[[], Any], calls: list[Call]) -> int:
         made = make()
         done = 0
         results: list[Any] = [None] * len(calls)
-        memory.starve(failures)
+        memory.starve(failures, lasting)
         try:
             for done, call in enumerate(calls):
                 results[done] = call(made)
@@ -231,7 +304,7 @@ def starved(make: Callable[[], Any], calls: list[Call]) -> int:
 
 def main() -> None:
     make, calls = STRUCTURES[sys.argv[1]]
-    sys.stdout.write(str(starved(make, calls())))
+    sys.stdout.write(str(starved(make, calls(), lasting=sys.argv[2] == "lasting")))
 
 
 if __name__ == "__main__":
