@@ -1,5 +1,5 @@
 # The folding tree: its memory layout, and what its two users call.
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t
 
 cdef enum:
     LEAF = 64  # distinct scores in a leaf
@@ -15,16 +15,12 @@ cdef extern from *:
     const uint32_t NO_ROW "FOLD_NONE"
 
 cdef struct Node:
+    # The summary lies in front of this, so that what its parent reads of a node is in few cache
+    # lines: those of weights in one. Behind a leaf's keys lie its cells.
     uint32_t size  # distinct scores of a leaf, children of an inner node
     uint32_t level  # 0: a leaf
     uint32_t state  # what the summary was made for
     uint32_t stale  # bits of the children that changed since, or any bit of a leaf; 0: it holds
-    char *cells  # of a leaf: what the user keeps of each score
-    # An inner node has these where a leaf has its keys.
-    double *firsts  # smallest score a child may hold: -inf for child 0, +inf behind the last one
-    Node **children
-    void *summary
-    uint64_t padding[2]  # to a whole cache line
     double keys[64]  # of a leaf: scores, ascending, +inf behind the last one
 
 cdef struct Turn:
@@ -56,6 +52,7 @@ cdef class FoldTree:
     cdef void drop_row(self, uint32_t number) noexcept nogil
     cdef size_t bytes(self) noexcept nogil
 
+    cdef size_t front(self) noexcept nogil
     cdef Node *new_node(self, uint32_t level) noexcept nogil
     cdef void free_node(self, Node *node) noexcept nogil
     cdef void empty(self) noexcept nogil
@@ -65,3 +62,18 @@ cdef class FoldTree:
     cdef void join(self, Node *parent, uint32_t at) noexcept nogil
     cdef void unlink(self, Node *parent, uint32_t slot) noexcept nogil
     cdef Py_ssize_t check_node(self, Node *node, double low, double high) except -1
+
+
+cdef inline char *cells_of(const Node *leaf) noexcept nogil:
+    """What the user keeps of each score of a leaf."""
+    return <char *> (leaf + 1)
+
+
+cdef inline double *firsts_of(const Node *node) noexcept nogil:
+    """Smallest scores the children of an inner node may hold: -inf first, +inf behind the last."""
+    return <double *> node.keys
+
+
+cdef inline Node **children_of(const Node *node) noexcept nogil:
+    """The children of an inner node, which needs no more bytes than these."""
+    return <Node **> (node.keys + FAN)

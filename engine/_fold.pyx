@@ -22,6 +22,7 @@ cdef extern from "stdlib.h" nogil:
     void *aligned_alloc(size_t alignment, size_t size)
 
 cdef enum:
+    HEAD = 16  # bytes of a node before its keys
     LOW = LEAF * 5 // 16  # under so many scores a leaf looks for a neighbour to join
     FULL = LEAF * 13 // 16  # and up to so many it joins with it
     LOW_FAN = FAN // 4
@@ -30,7 +31,7 @@ cdef enum:
 
 cdef inline uint32_t child_of(const Node *node, double score) noexcept nogil:
     """Place of the child whose range holds `score`."""
-    return <uint32_t> upto_in_eight(node.firsts, score) - 1
+    return <uint32_t> upto_in_eight(firsts_of(node), score) - 1
 
 
 cdef class FoldTree:
@@ -63,7 +64,7 @@ cdef class FoldTree:
         if node.level:
             # Clean children are not even looked at: they may be far from any cache.
             for i in range(node.size):
-                if stale >> i & 1 and not self.refresh(node.children[i], state):
+                if stale >> i & 1 and not self.refresh(children_of(node)[i], state):
                     return False
         if not self.fold(node, state):
             return False
@@ -77,7 +78,7 @@ cdef class FoldTree:
         if node == NULL:
             return NULL
         while node.level:
-            node = node.children[child_of(node, score)]
+            node = children_of(node)[child_of(node, score)]
         rank[0] = rank_below(node.keys, score)
         return node if rank[0] < node.size and node.keys[rank[0]] == score else NULL
 
@@ -96,12 +97,12 @@ cdef class FoldTree:
             if self.depth == 0:
                 return NULL
             self.path[self.depth - 1].slot += 1
-            node = self.path[self.depth - 1].node.children[self.path[self.depth - 1].slot]
+            node = children_of(self.path[self.depth - 1].node)[self.path[self.depth - 1].slot]
         while node.level:
             self.path[self.depth].node = node
             self.path[self.depth].slot = 0
             self.depth += 1
-            node = node.children[0]
+            node = children_of(node)[0]
         return node
 
     # Ways down
@@ -125,19 +126,19 @@ cdef class FoldTree:
             if node == NULL:
                 return NULL
             node.size = 1
-            node.firsts[0] = -INFINITY
-            node.children[0] = child
+            firsts_of(node)[0] = -INFINITY
+            children_of(node)[0] = child
             self.root = node
         while node.level:
             slot = child_of(node, score)
-            child = node.children[slot]
+            child = children_of(node)[slot]
             last = last and slot + 1 == node.size
             if child.size == (FAN if child.level else LEAF):
                 if not self.split(node, slot, last, score):
                     return NULL
-                slot += node.firsts[slot + 1] <= score
+                slot += firsts_of(node)[slot + 1] <= score
                 last = last and slot + 1 == node.size
-                child = node.children[slot]
+                child = children_of(node)[slot]
             node.stale |= 1 << slot
             node = child
         node.stale = ALL
@@ -156,15 +157,15 @@ cdef class FoldTree:
         if node == NULL:
             return NULL
         while node.level and node.size == 1:
-            self.root = node.children[0]
+            self.root = children_of(node)[0]
             self.free_node(node)
             node = self.root
         while node.level:
             slot = child_of(node, score)
-            child = node.children[slot]
+            child = children_of(node)[slot]
             if child.size < <uint32_t> (LOW_FAN if child.level else LOW):
                 slot = self.fill_up(node, slot)
-                child = node.children[slot]
+                child = children_of(node)[slot]
             node.stale |= 1 << slot
             self.path[self.depth].node = node
             self.path[self.depth].slot = slot
@@ -177,7 +178,7 @@ cdef class FoldTree:
     cdef void open(self, Node *leaf, uint32_t rank, double score) noexcept nogil:
         """Enter a new score where `reach_to_add` said; its cell is the caller's to set."""
         cdef uint32_t behind = leaf.size - rank
-        cdef char *cell = leaf.cells + rank * self.cell_bytes
+        cdef char *cell = cells_of(leaf) + rank * self.cell_bytes
         memmove(leaf.keys + rank + 1, leaf.keys + rank, behind * sizeof(double))
         memmove(cell + self.cell_bytes, cell, behind * self.cell_bytes)
         leaf.keys[rank] = score
@@ -187,7 +188,7 @@ cdef class FoldTree:
     cdef void close(self, Node *leaf, uint32_t rank) noexcept nogil:
         """Take a score out where `reach_to_remove` found it, as the last walk down there was."""
         cdef uint32_t behind = leaf.size - rank - 1
-        cdef char *cell = leaf.cells + rank * self.cell_bytes
+        cdef char *cell = cells_of(leaf) + rank * self.cell_bytes
         memmove(leaf.keys + rank, leaf.keys + rank + 1, behind * sizeof(double))
         memmove(cell, cell + self.cell_bytes, behind * self.cell_bytes)
         leaf.size -= 1
@@ -210,7 +211,7 @@ cdef class FoldTree:
 
         Where scores only grow the new child starts empty, or nearly so: the old one stays full.
         """
-        cdef Node *node = parent.children[slot]
+        cdef Node *node = children_of(parent)[slot]
         cdef Node *fresh = self.new_node(node.level)
         cdef uint32_t cut, moved, i
         cdef double first
@@ -219,57 +220,57 @@ cdef class FoldTree:
         if node.level:
             cut = FAN - 1 if append else FAN // 2
             moved = FAN - cut
-            first = node.firsts[cut]
-            memcpy(fresh.firsts, node.firsts + cut, moved * sizeof(double))
-            memcpy(fresh.children, node.children + cut, moved * sizeof(void *))
-            fresh.firsts[0] = -INFINITY
+            first = firsts_of(node)[cut]
+            memcpy(firsts_of(fresh), firsts_of(node) + cut, moved * sizeof(double))
+            memcpy(children_of(fresh), children_of(node) + cut, moved * sizeof(void *))
+            firsts_of(fresh)[0] = -INFINITY
             for i in range(cut, FAN):
-                node.firsts[i] = INFINITY
+                firsts_of(node)[i] = INFINITY
         else:
             append = append and score > node.keys[LEAF - 1]
             cut = LEAF if append else LEAF // 2
             moved = LEAF - cut
             first = score if append else node.keys[cut]
             memcpy(fresh.keys, node.keys + cut, moved * sizeof(double))
-            memcpy(fresh.cells, node.cells + cut * self.cell_bytes, moved * self.cell_bytes)
+            memcpy(cells_of(fresh), cells_of(node) + cut * self.cell_bytes, moved * self.cell_bytes)
             for i in range(cut, LEAF):
                 node.keys[i] = INFINITY
         node.size = cut
         node.stale = ALL
         fresh.size = moved
         for i in range(parent.size, slot + 1, -1):
-            parent.firsts[i] = parent.firsts[i - 1]
-            parent.children[i] = parent.children[i - 1]
+            firsts_of(parent)[i] = firsts_of(parent)[i - 1]
+            children_of(parent)[i] = children_of(parent)[i - 1]
         parent.stale = ALL
-        parent.firsts[slot + 1] = first
-        parent.children[slot + 1] = fresh
+        firsts_of(parent)[slot + 1] = first
+        children_of(parent)[slot + 1] = fresh
         parent.size += 1
         return True
 
     cdef uint32_t fill_up(self, Node *parent, uint32_t slot) noexcept nogil:
         """Join a child that runs low with a neighbour, if both fit into one; its place then."""
-        cdef uint32_t size = parent.children[slot].size
+        cdef uint32_t size = children_of(parent)[slot].size
         cdef uint32_t full = FULL_FAN if parent.level > 1 else FULL
-        if slot + 1 < parent.size and size + parent.children[slot + 1].size <= full:
+        if slot + 1 < parent.size and size + children_of(parent)[slot + 1].size <= full:
             self.join(parent, slot)
-        elif slot and size + parent.children[slot - 1].size <= full:
+        elif slot and size + children_of(parent)[slot - 1].size <= full:
             slot -= 1
             self.join(parent, slot)
         return slot
 
     cdef void join(self, Node *parent, uint32_t at) noexcept nogil:
         """Move all that the child behind `at` holds into the child there."""
-        cdef Node *left = parent.children[at]
-        cdef Node *right = parent.children[at + 1]
+        cdef Node *left = children_of(parent)[at]
+        cdef Node *right = children_of(parent)[at + 1]
         cdef uint32_t size = left.size
         if left.level:
-            memcpy(left.firsts + size, right.firsts, right.size * sizeof(double))
-            memcpy(left.children + size, right.children, right.size * sizeof(void *))
-            left.firsts[size] = parent.firsts[at + 1]
+            memcpy(firsts_of(left) + size, firsts_of(right), right.size * sizeof(double))
+            memcpy(children_of(left) + size, children_of(right), right.size * sizeof(void *))
+            firsts_of(left)[size] = firsts_of(parent)[at + 1]
         else:
             memcpy(left.keys + size, right.keys, right.size * sizeof(double))
             memcpy(
-                left.cells + size * self.cell_bytes, right.cells, right.size * self.cell_bytes
+                cells_of(left) + size * self.cell_bytes, cells_of(right), right.size * self.cell_bytes
             )
         left.size += right.size
         left.stale = ALL
@@ -282,36 +283,35 @@ cdef class FoldTree:
         parent.stale = ALL
         parent.size -= 1
         for i in range(slot, parent.size):
-            parent.firsts[i] = parent.firsts[i + 1]
-            parent.children[i] = parent.children[i + 1]
-        parent.firsts[parent.size] = INFINITY
+            firsts_of(parent)[i] = firsts_of(parent)[i + 1]
+            children_of(parent)[i] = children_of(parent)[i + 1]
+        firsts_of(parent)[parent.size] = INFINITY
         if parent.size:
-            parent.firsts[0] = -INFINITY
+            firsts_of(parent)[0] = -INFINITY
 
     # Memory
 
+    cdef inline size_t front(self) noexcept nogil:
+        """Bytes from where a node's memory begins to its keys: whole cache lines."""
+        return (self.summary_bytes + HEAD + 63) // 64 * 64
+
     cdef Node *new_node(self, uint32_t level) noexcept nogil:
-        """An empty node; NULL without memory. Its parts lie behind it, in one piece."""
-        cdef size_t size = sizeof(Node) + self.summary_bytes
-        cdef uint32_t i
+        """An empty node; NULL without memory. Its parts lie in one piece."""
+        cdef size_t size = FAN * (sizeof(double) + sizeof(void *))
+        cdef uint32_t i, keys = FAN if level else LEAF
+        cdef char *block
         cdef Node *node
-        cdef char *tail
-        size += 0 if level else LEAF * self.cell_bytes
-        node = <Node *> aligned_alloc(64, (size + 63) // 64 * 64)
-        if node == NULL:
+        if level == 0:
+            size = LEAF * (sizeof(double) + self.cell_bytes)
+        block = <char *> aligned_alloc(64, (self.front() + size + 63) // 64 * 64)
+        if block == NULL:
             return NULL
-        tail = <char *> node + sizeof(Node)
-        memset(tail, 0, self.summary_bytes)
-        node.summary = tail
-        tail += self.summary_bytes
-        node.size = 0
+        memset(block, 0, self.front())
+        node = <Node *> (block + self.front() - HEAD)
         node.level = level
         node.state = NEVER
         node.stale = ALL
-        node.cells = tail
-        node.firsts = node.keys
-        node.children = <Node **> (node.keys + FAN)
-        for i in range(LEAF):
+        for i in range(keys):
             node.keys[i] = INFINITY
         self.nodes += 1
         return node
@@ -319,14 +319,14 @@ cdef class FoldTree:
     cdef void free_node(self, Node *node) noexcept nogil:
         self.forget(node)
         self.nodes -= 1
-        free(node)
+        free(<char *> node + HEAD - self.front())
 
     cdef void clear(self, Node *node) noexcept nogil:
         """Give back a subtree."""
         cdef uint32_t i
         if node.level:
             for i in range(node.size):
-                self.clear(node.children[i])
+                self.clear(children_of(node)[i])
         self.free_node(node)
 
     cdef void empty(self) noexcept nogil:
@@ -369,7 +369,7 @@ cdef class FoldTree:
     cdef size_t bytes(self) noexcept nogil:
         """Memory held, at most: nodes count as leaves."""
         return (
-            self.nodes * (sizeof(Node) + self.summary_bytes + LEAF * self.cell_bytes)
+            self.nodes * (self.front() + LEAF * (sizeof(double) + self.cell_bytes))
             + self.rows_capacity * self.row_bytes
         )
 
@@ -393,19 +393,19 @@ cdef class FoldTree:
                 assert i == 0 or i >= node.size or node.keys[i - 1] < node.keys[i]
             return node.size
         assert 0 < node.size <= FAN
-        assert node.firsts[0] == -INFINITY
+        assert firsts_of(node)[0] == -INFINITY
         for i in range(FAN):
             if i >= node.size:
-                assert node.firsts[i] == INFINITY
+                assert firsts_of(node)[i] == INFINITY
                 continue
-            assert node.children[i].level + 1 == node.level
+            assert children_of(node)[i].level + 1 == node.level
             if node.state != NEVER and not node.stale >> i & 1:
-                assert node.children[i].state == node.state
-                assert node.children[i].stale == 0
-            assert i == 0 or low <= node.firsts[i] < high
+                assert children_of(node)[i].state == node.state
+                assert children_of(node)[i].stale == 0
+            assert i == 0 or low <= firsts_of(node)[i] < high
             distinct += self.check_node(
-                node.children[i],
-                node.firsts[i] if i else low,
-                node.firsts[i + 1] if i + 1 < node.size else high,
+                children_of(node)[i],
+                firsts_of(node)[i] if i else low,
+                firsts_of(node)[i + 1] if i + 1 < node.size else high,
             )
         return distinct

@@ -1,7 +1,7 @@
 # The tree of ordered classes: what the ROC over it calls.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from engine._fold cimport FoldTree, Node
+from engine._fold cimport FoldTree, Node, cells_of
 from engine._ratio cimport Whole
 from engine._tree cimport Status
 
@@ -34,4 +34,4 @@ cdef class ProductTree(FoldTree):
 
 cdef inline uint32_t *tags_of(const Node *leaf) noexcept nogil:
     """The cells of a leaf: the class of a single event, or TIED + a row."""
-    return <uint32_t *> leaf.cells
+    return <uint32_t *> cells_of(leaf)

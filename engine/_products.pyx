@@ -20,7 +20,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from engine._chains cimport fold_four
-from engine._fold cimport NEVER, NO_ROW, FoldTree, Node
+from engine._fold cimport NEVER, NO_ROW, FoldTree, Node, children_of
 from engine._ratio cimport Whole, wide_ratio
 from engine._tree cimport ABSENT, DONE, NO_MEMORY, Status
 
@@ -65,6 +65,16 @@ cdef inline int at(int a, int b) noexcept nogil:
     return b * (b - 1) // 2 + a
 
 
+cdef inline size_t size_of(int r) noexcept nogil:
+    """Bytes of a product's entries, of whatever kind."""
+    return r * (r + 1) // 2 * sizeof(Whole)
+
+
+cdef inline void *product_of(const Node *node, int r) noexcept nogil:
+    """The summary of a node: the entries of its product."""
+    return <char *> node - size_of(r)
+
+
 cdef inline void multiply(Number *product, const Number *right, int r) noexcept nogil:
     """Multiply by a matrix from the right, in place: a column needs only columns before it."""
     cdef int a, b, k
@@ -82,9 +92,9 @@ cdef inline void multiply_all(
 ) noexcept nogil:
     """Multiply the summaries of children; `r` is a constant where this is compiled."""
     cdef uint32_t i
-    memcpy(product, children[0].summary, r * (r + 1) // 2 * sizeof(Number))
+    memcpy(product, product_of(children[0], r), r * (r + 1) // 2 * sizeof(Number))
     for i in range(1, size):
-        multiply[Number](product, <const Number *> children[i].summary, r)
+        multiply[Number](product, <const Number *> product_of(children[i], r), r)
 
 
 cdef void fold_inner(Number *product, Node **children, uint32_t size, int r) noexcept nogil:
@@ -191,7 +201,7 @@ cdef class ProductTree(FoldTree):
         cdef int k
         self.classes = classes
         self.cell_bytes = sizeof(uint32_t)
-        self.summary_bytes = classes * (classes + 1) // 2 * sizeof(Whole)
+        self.summary_bytes = size_of(classes)
         self.row_bytes = classes * sizeof(double)
         self.real_state = LONG_STATE + 1
         for k in range(MOST):
@@ -300,13 +310,13 @@ cdef class ProductTree(FoldTree):
 
     cdef bint fold(self, Node *node, uint32_t state) noexcept nogil:
         if state == SHORT_STATE:
-            self.fold_whole[uint64_t](<uint64_t *> node.summary, node)
+            self.fold_whole[uint64_t](<uint64_t *> product_of(node, self.classes), node)
         elif state == LONG_STATE:
-            self.fold_whole[Whole](<Whole *> node.summary, node)
+            self.fold_whole[Whole](<Whole *> product_of(node, self.classes), node)
         elif node.level:
-            fold_inner[double](<double *> node.summary, node.children, node.size, self.classes)
+            fold_inner[double](<double *> product_of(node, self.classes), children_of(node), node.size, self.classes)
         else:
-            fold_ties[double](<double *> node.summary, node, self.rows, self.units, self.classes)
+            fold_ties[double](<double *> product_of(node, self.classes), node, self.rows, self.units, self.classes)
         return True
 
     cdef void fold_whole(self, Exact *product, const Node *node) noexcept nogil:
@@ -314,7 +324,7 @@ cdef class ProductTree(FoldTree):
         cdef uint32_t[9 * 8] columns
         cdef int r = self.classes, a, b
         if node.level:
-            fold_inner[Exact](product, node.children, node.size, r)
+            fold_inner[Exact](product, children_of(node), node.size, r)
         elif fold_singles(columns, node, r):
             for b in range(1, r + 1):
                 for a in range(b):
@@ -342,10 +352,10 @@ cdef class ProductTree(FoldTree):
             whole *= <Whole> self.counts[k]
         if bound < TOO_LONG:
             self.refresh(self.root, SHORT_STATE)
-            part = (<uint64_t *> self.root.summary)[at(0, self.classes)]
+            part = (<uint64_t *> product_of(self.root, self.classes))[at(0, self.classes)]
         else:
             self.refresh(self.root, LONG_STATE)
-            part = (<Whole *> self.root.summary)[at(0, self.classes)]
+            part = (<Whole *> product_of(self.root, self.classes))[at(0, self.classes)]
         return wide_ratio(part, whole)
 
     cdef double real_vuhs(self) except? -1:
@@ -355,7 +365,7 @@ cdef class ProductTree(FoldTree):
         cdef const double *product
         for tries in range(2):
             self.refresh(self.root, self.real_state)
-            product = <const double *> self.root.summary
+            product = <const double *> product_of(self.root, self.classes)
             whole = <double> FACTORIAL[self.classes]
             for k in range(self.classes):
                 # What stands above the diagonal is the weight of the class.

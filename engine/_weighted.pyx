@@ -13,7 +13,11 @@ from libc.stdint cimport uint32_t
 
 from math import fsum
 
-from engine._fold cimport NEVER, FoldTree, Node
+from engine._fold cimport NEVER, FoldTree, Node, cells_of, children_of
+
+
+cdef inline Part *part_of(const Node *node) noexcept nogil:
+    return <Part *> node - 1
 
 
 cdef list plus(list parts, double value):
@@ -87,7 +91,7 @@ cdef class Blocks(FoldTree):
             else:
                 self.tails[key] = held
             raise MemoryError("no memory for one more event; nothing has changed")
-        cell = <Cell *> leaf.cells + rank
+        cell = <Cell *> cells_of(leaf) + rank
         if fresh:
             self.open(leaf, rank, score)
             cell.weights[0] = cell.weights[1] = 0
@@ -107,7 +111,7 @@ cdef class Blocks(FoldTree):
         """What is kept of a score; NULL when it is not inside."""
         cdef uint32_t rank
         cdef Node *leaf = self.find(score, &rank)
-        return NULL if leaf == NULL else <Cell *> leaf.cells + rank
+        return NULL if leaf == NULL else <Cell *> cells_of(leaf) + rank
 
     cdef list parts_of(self, double score, bint label):
         """The exact weight of a class at a score, as floats that do not overlap."""
@@ -119,19 +123,19 @@ cdef class Blocks(FoldTree):
     # Sums
 
     cdef bint fold(self, Node *node, uint32_t state) noexcept nogil:
-        cdef Part *sums = <Part *> node.summary
+        cdef Part *sums = part_of(node)
         cdef const Part *part
         cdef const Cell *cell
         cdef uint32_t i
         sums.negative = sums.positive = sums.u = 0
         for i in range(node.size):
             if node.level:
-                part = <const Part *> node.children[i].summary
+                part = part_of(children_of(node)[i])
                 sums.u += part.u + sums.negative * part.positive
                 sums.negative += part.negative
                 sums.positive += part.positive
             else:
-                cell = <const Cell *> node.cells + i
+                cell = <const Cell *> cells_of(node) + i
                 sums.u += cell.weights[1] * (sums.negative + cell.weights[0] / 2)
                 sums.negative += cell.weights[0]
                 sums.positive += cell.weights[1]
@@ -142,7 +146,7 @@ cdef class Blocks(FoldTree):
         if self.root == NULL:
             return NULL
         self.refresh(self.root, NEVER + 1)
-        return <const Part *> self.root.summary
+        return part_of(self.root)
 
     # Readings
 
@@ -168,7 +172,7 @@ cdef class Blocks(FoldTree):
         cdef const Cell *cell
         while leaf != NULL:
             for i in range(leaf.size):
-                cell = <const Cell *> leaf.cells + i
+                cell = <const Cell *> cells_of(leaf) + i
                 scores[at] = leaf.keys[i]
                 negative[at] = cell.weights[0]
                 positive[at] = cell.weights[1]
@@ -184,7 +188,7 @@ cdef class Blocks(FoldTree):
         rows = []
         while leaf != NULL:
             for i in range(leaf.size):
-                cell = <const Cell *> leaf.cells + i
+                cell = <const Cell *> cells_of(leaf) + i
                 for label in range(2):
                     if cell.events[label]:
                         parts = self.parts_of(leaf.keys[i], label)

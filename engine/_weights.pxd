@@ -8,8 +8,12 @@ from engine._tree cimport Status
 cdef struct Edge:
     double negative, positive
 
+cdef struct Part:
+    # Of scores in a row; parts merge: u = u_left + u_right + negative_left * positive_right.
+    double negative, positive, u
+
 cdef struct Sums:
-    # Of a node; they merge: u = u_left + u_right + negative_left * positive_right.
+    # Of a node.
     double negative, positive, u
     Edge *edges  # of its hull, ascending; valid if `hulled`
     uint32_t size, capacity

@@ -17,8 +17,9 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from engine._fold cimport NEVER, NO_ROW, FoldTree, Node
+from engine._fold cimport NEVER, NO_ROW, FoldTree, Node, cells_of, children_of
 from engine._severity cimport Severity
+from engine._singles cimport sum_four
 from engine._tree cimport DONE, NO_MEMORY, Status
 
 # A cell of a leaf is the weight of a single event, negative for a negative one, or TIED * (1 + row).
@@ -38,15 +39,19 @@ cdef void add_exactly(double *high, double *low, double *slack, double weight) n
     low[0] = rest - (high[0] - sum)
 
 
+cdef inline Sums *sums_of(const Node *node) noexcept nogil:
+    return <Sums *> node - 1
+
+
 cdef inline uint32_t row_of(double cell) noexcept nogil:
     return <uint32_t> (cell / TIED) - 1
 
 
-cdef inline void append(Sums *sums, double negative, double positive, double u) noexcept nogil:
-    """Merge what lies above into sums."""
-    sums.u += u + sums.negative * positive
-    sums.negative += negative
-    sums.positive += positive
+cdef inline void append(Part *part, double negative, double positive, double u) noexcept nogil:
+    """Merge what lies above into a part."""
+    part.u += u + part.negative * positive
+    part.negative += negative
+    part.positive += positive
 
 
 cdef inline Edge single(double cell) noexcept nogil:
@@ -67,38 +72,46 @@ cdef inline Edge weights_of(double cell, const Tie *ties) noexcept nogil:
     return weights
 
 
-cdef void sum_singles(Sums *sums, const double *cells, uint32_t size) noexcept nogil:
-    """Sum up single events: four quarters side by side, as each only waits for itself."""
-    cdef double[4] negative, positive, u
-    cdef uint32_t quarter = size // 4, i, part
+cdef inline Part sum_singles(const double *cells, uint32_t size) noexcept nogil:
+    """Sum up single events."""
+    cdef double[4][3] runs
+    cdef uint32_t run = size // 4, i
+    cdef Part part = [0, 0, 0]
     cdef Edge cell
-    for part in range(4):
-        negative[part] = positive[part] = u[part] = 0
-    for i in range(quarter):
-        for part in range(4):
-            cell = single(cells[part * quarter + i])
-            u[part] += cell.positive * negative[part]
-            negative[part] += cell.negative
-            positive[part] += cell.positive
-    for part in range(4):
-        append(sums, negative[part], positive[part], u[part])
-    for i in range(4 * quarter, size):
+    sum_four(cells, run, runs)
+    for i in range(4):
+        append(&part, runs[i][0], runs[i][1], runs[i][2])
+    for i in range(4 * run, size):
         cell = single(cells[i])
-        append(sums, cell.negative, cell.positive, 0)
+        append(&part, cell.negative, cell.positive, 0)
+    return part
 
 
-cdef void sum_up(Sums *sums, const double *cells, uint32_t size, const Tie *ties) noexcept nogil:
+cdef inline Part sum_leaf(const Node *leaf, const Tie *ties) noexcept nogil:
     """Sum up the cells of a leaf."""
+    cdef const double *cells = <const double *> cells_of(leaf)
     cdef uint32_t i, tied = 0
+    cdef Part part = [0, 0, 0]
     cdef Edge cell
-    for i in range(size):
+    for i in range(leaf.size):
         tied += cells[i] >= TIED
     if tied == 0:
-        sum_singles(sums, cells, size)
-        return
-    for i in range(size):
+        return sum_singles(cells, leaf.size)
+    for i in range(leaf.size):
         cell = weights_of(cells[i], ties)
-        append(sums, cell.negative, cell.positive, cell.negative * cell.positive / 2)
+        append(&part, cell.negative, cell.positive, cell.negative * cell.positive / 2)
+    return part
+
+
+cdef inline Part sum_children(const Node *node) noexcept nogil:
+    """Sum up what the children of an inner node have."""
+    cdef Part part = [0, 0, 0]
+    cdef const Sums *child
+    cdef uint32_t i
+    for i in range(node.size):
+        child = sums_of(children_of(node)[i])
+        append(&part, child.negative, child.positive, child.u)
+    return part
 
 
 cdef inline uint32_t push(Edge *edges, uint32_t size, double negative, double positive) noexcept nogil:
@@ -178,7 +191,7 @@ cdef class WeightTree(FoldTree):
         cdef Node *leaf = self.reach_to_add(score, &rank)
         if leaf == NULL:
             return NO_MEMORY
-        cell = <double *> leaf.cells + rank
+        cell = <double *> cells_of(leaf) + rank
         if rank == leaf.size or leaf.keys[rank] != score:
             self.open(leaf, rank, score)
             cell[0] = weight if label else -weight
@@ -201,7 +214,7 @@ cdef class WeightTree(FoldTree):
         cdef uint32_t rank
         cdef Tie *tie
         cdef Node *leaf = self.reach_to_remove(score, &rank)
-        cdef double *cell = <double *> leaf.cells + rank
+        cdef double *cell = <double *> cells_of(leaf) + rank
         if cell[0] < TIED:
             self.close(leaf, rank)
             return False
@@ -220,7 +233,7 @@ cdef class WeightTree(FoldTree):
         """Put right the weight of a class at a score where several events were."""
         cdef uint32_t rank
         cdef Node *leaf = self.find(score, &rank)
-        cdef double *cell = <double *> leaf.cells + rank
+        cdef double *cell = <double *> cells_of(leaf) + rank
         cdef Tie *tie = <Tie *> self.row(row_of(cell[0]))
         tie.high[label] = high
         tie.low[label] = low
@@ -244,7 +257,7 @@ cdef class WeightTree(FoldTree):
         cdef double *cells
         cdef Tie *tie
         while leaf != NULL:
-            cells = <double *> leaf.cells
+            cells = <double *> cells_of(leaf)
             for i in range(leaf.size):
                 if cells[i] < TIED:
                     cells[i] *= factor
@@ -260,29 +273,26 @@ cdef class WeightTree(FoldTree):
     # Sums and hulls
 
     cdef bint fold(self, Node *node, uint32_t state) noexcept nogil:
-        cdef Sums *sums = <Sums *> node.summary
-        cdef const Sums *part
-        cdef uint32_t i
-        sums.negative = sums.positive = sums.u = 0
+        cdef Sums *sums = sums_of(node)
+        # Through memory each addition would wait for the one before.
+        cdef Part part
+        part = sum_children(node) if node.level else sum_leaf(node, <const Tie *> self.rows)
+        sums.negative = part.negative
+        sums.positive = part.positive
+        sums.u = part.u
         sums.hulled = False
-        if node.level == 0:
-            sum_up(sums, <const double *> node.cells, node.size, <const Tie *> self.rows)
-            return True
-        for i in range(node.size):
-            part = <const Sums *> node.children[i].summary
-            append(sums, part.negative, part.positive, part.u)
         return True
 
     cdef void forget(self, Node *node) noexcept nogil:
-        free((<Sums *> node.summary).edges)
+        free(sums_of(node).edges)
 
     cdef bint hull(self, Node *node) noexcept nogil:
         """Make the hull of a node whose sums hold; False without memory."""
-        cdef Sums *sums = <Sums *> node.summary
+        cdef Sums *sums = sums_of(node)
         cdef const Sums *part
         cdef Edge[64] edges
         cdef Edge weights
-        cdef const double *cells = <const double *> node.cells
+        cdef const double *cells = <const double *> cells_of(node)
         cdef uint32_t i, size = 0
         cdef double negative = 0, positive = 0
         if sums.hulled:
@@ -303,14 +313,14 @@ cdef class WeightTree(FoldTree):
             memcpy(sums.edges, edges, size * sizeof(Edge))
         else:
             for i in range(node.size):
-                if not self.hull(node.children[i]):
+                if not self.hull(children_of(node)[i]):
                     return False
-                size += (<const Sums *> node.children[i].summary).size
+                size += sums_of(children_of(node)[i]).size
             if not make_room(sums, size):
                 return False
             size = 0
             for i in range(node.size):
-                part = <const Sums *> node.children[i].summary
+                part = sums_of(children_of(node)[i])
                 size = extend(sums.edges, size, part.edges, part.size)
         sums.size = size
         sums.hulled = True
@@ -323,7 +333,7 @@ cdef class WeightTree(FoldTree):
         if self.root == NULL:
             return NULL
         self.refresh(self.root, self.now)
-        return <Sums *> self.root.summary
+        return sums_of(self.root)
 
     cdef double auc(self) noexcept nogil:
         """U / (n0 n1); nan while a class is absent."""
@@ -361,7 +371,7 @@ cdef class WeightTree(FoldTree):
         while leaf != NULL:
             for i in range(leaf.size):
                 scores[at] = leaf.keys[i]
-                weights = weights_of((<double *> leaf.cells)[i], <const Tie *> self.rows)
+                weights = weights_of((<double *> cells_of(leaf))[i], <const Tie *> self.rows)
                 negative[at] = weights.negative
                 positive[at] = weights.positive
                 at += 1
@@ -378,7 +388,7 @@ cdef class WeightTree(FoldTree):
         leaf = self.next_leaf(True)
         while leaf != NULL:
             for i in range(leaf.size):
-                cell = (<const double *> leaf.cells)[i]
+                cell = (<const double *> cells_of(leaf))[i]
                 if cell < TIED:
                     assert cell
                     continue
