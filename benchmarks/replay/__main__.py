@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import math
 import statistics
 import subprocess
 import sys
@@ -33,7 +32,7 @@ writes updates and state in transactions, and is measured once a tenth of its up
 
 def main(
     *,
-    events: Annotated[int, typer.Option(help="Events of JSON lines.")] = 1_000_000,
+    events: Annotated[int, typer.Option(help="Events of JSON lines, and of CSV.")] = 1_000_000,
     parquet: Annotated[int, typer.Option(help="Events of Parquet.")] = 4_000_000,
     peer_events: Annotated[int, typer.Option(help="Events that peers get.")] = 100_000,
     keys: Annotated[int, typer.Option()] = 100,
@@ -46,13 +45,21 @@ def main(
     """Measure replays beside peers."""
     # Few keys, so that the windows of the peers fill as well.
     lines, few = data.jsonl(max(events, 1), keys), data.jsonl(peer_events, PEER_KEYS)
-    plan = [("rocstream", str(lines), "JSON lines")] if events else []
+    few_cells = str(data.csv(peer_events, PEER_KEYS))
+    plan = []
+    if events:
+        plan = [
+            ("rocstream", str(lines), "JSON lines"),
+            ("rocstream", str(data.csv(events, keys)), "CSV"),
+        ]
     if parquet:
         table_path = str(data.parquet(parquet, keys))
         plan += [("rocstream", table_path, "Parquet"), ("engine", table_path, "memory")]
     wanted = ["pandas", "river", "plain"] if peers == "all" else peers.split(",")
     known = [name for name in wanted if name not in {"", "none"} and _there(name)]
     shared = [(name, str(few), "JSON lines") for name in ("rocstream", *known)]
+    if "pandas" in known:
+        shared += [("rocstream", few_cells, "CSV"), ("pandas", few_cells, "CSV")]
     plan += shared if known else []
     found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -69,7 +76,7 @@ def main(
             for one in plan:
                 found.setdefault(one, []).append(_run(one, size, slide, Path(folder)))
     truth = found.get(("plain", str(few), "JSON lines"), [{"last": {}}])[0]["last"]
-    best = _cpu(found[shared[0]]) if known else math.nan
+    best = {one[1]: _cpu(found[one]) for one in shared if one[0] == "rocstream" and one in found}
     table = [
         ["", "from", "events", "events/s", "CPU us", "ratio", "peak MB", "updates", "AUC error"]
     ]
@@ -79,7 +86,7 @@ def main(
         table.append(
             [
                 *(one[0], one[2], f"{first['events']:,}", f"{_rate(readings):,.0f}", f"{cpu:.2f}"),
-                f"{cpu / best:.1f}" if one in shared else "",
+                f"{cpu / best[one[1]]:.1f}" if one in shared else "",
                 f"{max(r['peak'] for r in readings) / 1e6:,.0f}",
                 f"{first['updates']:,}",
                 f"{_error(first['last'], truth):.0e}" if one in shared and truth else "",

@@ -136,8 +136,13 @@ def pandas(source: str, size: int, slide: int, _: Path) -> Told:
     import pandas as pd  # noqa: PLC0415
     from sklearn.metrics import roc_auc_score  # noqa: PLC0415
 
-    parquet = source.endswith(".parquet")
-    frame = pd.read_parquet(source) if parquet else pd.read_json(source, lines=True)
+    match Path(source).suffix:
+        case ".parquet":
+            frame = pd.read_parquet(source)
+        case ".csv":
+            frame = pd.read_csv(source)
+        case _:
+            frame = pd.read_json(source, lines=True)
     updates, last = 0, {}
     for key, group in frame.groupby("key", sort=False):
         scores, labels = group["score"].to_numpy(), group["label"].to_numpy()
@@ -205,7 +210,8 @@ def main() -> None:
     name, source, size, slide, out, cores = sys.argv[1:]
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(cores)])
     # Imports are not what is compared.
-    few = data.parquet(1_000, 1) if source.endswith(".parquet") else data.jsonl(1_000, 1)
+    writers = {".parquet": data.parquet, ".csv": data.csv}
+    few = writers.get(Path(source).suffix, data.jsonl)(1_000, 1)
     CONTESTANTS[name](str(few), 100, 10, Path(out))
     begun, cpu = time.monotonic(), time.process_time()
     found = CONTESTANTS[name](source, int(size), int(slide), Path(out))

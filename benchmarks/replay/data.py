@@ -43,6 +43,24 @@ def jsonl(events: int, keys: int) -> Path:
     return path
 
 
+def csv(events: int, keys: int) -> Path:
+    """Write them as CSV, once."""
+    path = FOLDER / f"{events}-{keys}.csv"
+    if path.exists():
+        return path
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    made = columns(events, keys)
+    rows = zip(*(made[name].tolist() for name in ("key", "score", "label", "time")), strict=True)
+    partial = path.with_suffix(".partial")
+    with partial.open("w") as file:
+        file.write("key,score,label,time\n")
+        file.writelines(
+            f"model-{key},{score!r},{label},{time}\n" for key, score, label, time in rows
+        )
+    partial.rename(path)
+    return path
+
+
 def parquet(events: int, keys: int) -> Path:
     """Write them as Parquet, once, a million rows at a time."""
     import pyarrow as pa  # noqa: PLC0415 - only where it is asked for
