@@ -141,14 +141,20 @@ def test_a_replay_gives_exactly_the_bytes_that_the_worker_published(
         assert replayed(job) == whole, f"cut into runs of {size}"
     monkeypatch.undo()
     several = tmp_path / "several.jsonl"
-    assert rocstream(["replay", "-c", str(job.path), "-o", str(several), "-j", "2"]) == 0
-    assert several.read_bytes().splitlines() == whole
+    monkeypatch.setattr(topic_source, "CHUNK", 300)
+    command = ["replay", "-c", str(job.path), "-o", str(several), "-j"]
+    for processes in ("2", "3"):
+        bad_too = ["--rejected", str(tmp_path / "bad-too")]
+        assert rocstream([*command, processes, *bad_too]) == 0
+        assert several.read_bytes().splitlines() == whole
+        assert (tmp_path / "bad-too").read_bytes() == (tmp_path / "bad").read_bytes()
+    monkeypatch.undo()
     with monkeypatch.context() as patch:
         # As where no C compiler was: the client's own objects in the place of blocks.
         patch.setattr(native, "COMPILED", False)
         assert replayed(job) == whole
         several.unlink()
-        assert rocstream(["replay", "-c", str(job.path), "-o", str(several), "-j", "2"]) == 0
+        assert rocstream([*command, "2"]) == 0
         assert several.read_bytes().splitlines() == whole
     groups = AdminClient({"bootstrap.servers": job.servers}).list_consumer_groups()
     known = {group.group_id for group in groups.result(timeout=10).valid}
@@ -185,7 +191,10 @@ def test_keys_that_leave_by_time_and_for_others_leave_in_a_replay_as_they_did(
     command = ["replay", "-c", str(job.path), "-o", str(out)]
     assert rocstream(command) == 0
     assert out.read_bytes().splitlines() == again
-    assert rocstream([*command, "-j", "2"]) == 2
+    for processes in ("2", "3"):
+        assert rocstream([*command, "-j", processes]) == 0
+        assert out.read_bytes().splitlines() == again
+    assert rocstream([*command, "-j", "2", "--report", str(tmp_path / "r.html")]) == 2
     for size in (1, 7):
         monkeypatch.setattr(topic_source, "_RUN", size)
         assert replayed(job) == again, f"cut into runs of {size}"

@@ -392,7 +392,10 @@ def test_a_notebook_gets_updates_as_dicts_and_as_a_table(
     ]
 
     class Library:
-        DataFrame = list
+        @staticmethod
+        def DataFrame(rows: list[Any], *, infer_schema_length: int | None = 100) -> list[Any]:  # noqa: N802 - as there
+            assert infer_schema_length is None
+            return rows
 
     monkeypatch.setitem(sys.modules, "polars", Library)
     rows = updates.frame("polars")
@@ -420,64 +423,17 @@ def test_a_table_of_pandas_has_the_columns_of_parquet(
     assert [None if isnan(value) else value for value in short["h"]] == h
 
 
-def test_several_processes_give_the_bytes_of_one(job: Callable[..., Path], tmp_path: Path) -> None:
-    folder = tmp_path / "days"
-    folder.mkdir()
-    documents = events(4_000)
-    jsonl(folder / "1.jsonl", [*documents[:1_500], {"key": 1.5, "score": 1, "label": 1}])
-    pq.write_table(pa.Table.from_pylist(documents[1_500:3_000]), folder / "2.parquet")
-    (folder / "3.csv").write_text(
-        "time,key,score,label\n"
-        + "".join(f"{e['time']},{e['key']},{e['score']},{e['label']}\n" for e in documents[3_000:])
-        + "x,k,1\n"
-    )
-    command = ["replay", "-c", str(job()), str(folder), "--from", "500", "--only", "[!N]*"]
-    for processes in ("1", "2"):
-        out = tmp_path / f"{processes}.jsonl"
-        bad = tmp_path / f"{processes}.bad"
-        given = ["-o", str(out), "--rejected", str(bad), "--processes", processes]
-        assert rocstream([*command, *given]) == 0
-    one = (tmp_path / "1.jsonl").read_bytes()
-    assert one.count(b"\n") > 400
-    assert (tmp_path / "2.jsonl").read_bytes() == one
-    assert (tmp_path / "2.bad").read_bytes() == (tmp_path / "1.bad").read_bytes()
-    assert (tmp_path / "1.bad").read_bytes().count(b"\n") == 2
-
-
-def test_several_processes_sweep_and_raise_alerts_as_one_does(
-    job: Callable[..., Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+# Not among what the tests install: it takes 180 MB.
+def test_a_table_of_polars_takes_what_is_null_for_long(
+    settings_of: Callable[..., config.Settings], tmp_path: Path
 ) -> None:
-    folder = tmp_path / "days"
-    folder.mkdir()
-    documents = events(3_000)
-    jsonl(folder / "1.jsonl", documents[:1_500])
-    pq.write_table(pa.Table.from_pylist(documents[1_500:]), folder / "2.parquet")
-    command = ["replay", "-c", str(job()), str(folder), "--from", "200", "--only", "[!N]*"]
-    command += ["--sweep", "short:window.size=20,60", "--sweep", "long:window.slide=10,50"]
-    command += ["--alert", "auc < 0.9 for 2", "--alert", "h > 0.1", "--change", "700"]
-    told = []
-    for processes in ("1", "2"):
-        (tmp_path / processes).mkdir()
-        out = ["-o", str(tmp_path / processes / "u.jsonl"), "--processes", processes]
-        assert rocstream([*command, *out]) == 0
-        told.append(capfd.readouterr().out.partition(" events from ")[0])
-    assert told[0] == told[1]
-    assert "alert auc < 0.9 for 2" in told[0]
-    names = sorted(path.name for path in (tmp_path / "1").iterdir())
-    assert len(names) == 4
-    for name in names:
-        one = (tmp_path / "1" / name).read_bytes()
-        assert one.count(b"\n") > 60
-        assert (tmp_path / "2" / name).read_bytes() == one
-
-
-@pytest.mark.parametrize("option", [["--report", "r.html"], ["--compare-keys", "007", "NA"]])
-def test_processes_leave_out_what_looks_at_all_keys_together(
-    job: Callable[..., Path],
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    option: list[str],
-) -> None:
-    path = jsonl(tmp_path / "x.jsonl", events(1))
-    assert rocstream(["replay", "-c", str(job()), str(path), "-j", "2", *option]) == 2
-    assert "--processes is for updates, sweeps and alerts" in capfd.readouterr().err
+    pytest.importorskip("polars")
+    text = MONITORS + 'key_ttl = "1m"\n'
+    documents = [*events(1_500), {"key": "x", "score": 1, "label": 1, "time": START + 10**8}]
+    updates = worker.replay.run(settings_of(text), jsonl(tmp_path / "x.jsonl", documents))
+    frame = updates.frame("polars")
+    expected = list(updates)
+    assert frame["note"].to_list() == [one["note"] for one in expected]
+    assert frame["note"].to_list().count("expired") == 3
+    assert frame["auc"].to_list() == [one["auc"] for one in expected]
+    assert frame["h_alpha"].to_list() == [one.get("h_alpha") for one in expected]

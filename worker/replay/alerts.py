@@ -107,7 +107,7 @@ class Watchman:
 
     rule: Rule
     count: int = 0
-    firings: list[Firing] = field(default_factory=list)
+    _kept: list[Firing] = field(default_factory=list)
     _lengths: dict[str, int] = field(default_factory=dict)
     _early: int = 0
     _first: Firing | None = None
@@ -129,8 +129,9 @@ class Watchman:
 
     def _fire(self, firing: Firing) -> None:
         self.count += 1
-        if len(self.firings) < KEPT:
-            self.firings.append(firing)
+        self._kept.append(firing)
+        if len(self._kept) >= 2 * KEPT:
+            self._kept = self.firings()
         if firing.behind < 0:
             self._early += 1
         else:
@@ -140,16 +141,18 @@ class Watchman:
     def join(self, other: Watchman) -> None:
         """Take over what another saw, who followed the same rule over other keys."""
         self.count += other.count
-        self.firings = sorted(
-            [*self.firings, *other.firings], key=lambda one: (one.time, one.offset)
-        )[:KEPT]
+        self._kept += other._kept
         self._lengths.update(other._lengths)
         self._early += other._early
         self._behind.update(other._behind)
         self._first = _earlier(self._first, other._first)
 
+    def firings(self) -> list[Firing]:
+        """Return the first firings, by time, log and offset."""
+        return sorted(self._kept, key=_when)[:KEPT]
+
     def first(self) -> Firing | None:
-        """Return the first firing, by time and then by offset."""
+        """Return the first firing, by time, log and offset."""
         return self._first
 
     def behind(self) -> list[int]:
@@ -163,4 +166,8 @@ class Watchman:
 
 def _earlier(one: Firing | None, other: Firing | None) -> Firing | None:
     known = [firing for firing in (one, other) if firing is not None]
-    return min(known, key=lambda firing: (firing.time, firing.offset), default=None)
+    return min(known, key=_when, default=None)
+
+
+def _when(firing: Firing) -> tuple[int, str, int]:
+    return firing.time, firing.topic, firing.offset

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from config.errors import RocstreamError, SettingsError
 from worker.replay import compare, plot, report, sweep
 from worker.replay.alerts import Watchman, rule
-from worker.replay.files import Fields, event_of, timestamp_of
+from worker.replay.files import STDIN, Fields
 from worker.replay.filesource import FileSource
 from worker.replay.player import Player
 from worker.replay.series import BASE, INTERVAL, Recorder
@@ -109,6 +109,7 @@ class Backtest:
                 )
                 for number, variant in enumerate(self.variants)
             ]
+        self.last = Moment("At the end", Bound("latest"))
         self.intake = Intake()
         self.comparison = self._comparison()
         stretch = span(options.start, options.stop, now, cold=options.cold)
@@ -145,10 +146,12 @@ class Backtest:
             When the source failed, or held nothing but what was rejected.
         """
         intake = self.intake if self.pictures else None
-        session = Session(
-            self.player, self._sinks(), self.rejected, self.comparison, intake, console=told
-        )
-        outcome = session.run()
+        # Processes come before the threads of sinks and of the bar.
+        with self.player.running():
+            session = Session(
+                self.player, self._sinks(), self.rejected, self.comparison, intake, console=told
+            )
+            outcome = session.run()
         self._draw(session.sentence(), outcome)
         for table in self._tables(outcome):
             results.print(table)
@@ -171,10 +174,10 @@ class Backtest:
     def story(self, sentence: str, outcome: Outcome) -> Story:
         """Return what a report tells."""
         moments = self.moments
-        if self.options.report is not None and self.player.tapes:
-            last = Moment("At the end", Bound("latest"))
-            last.take(self.player.tapes[0])
-            moments = [*moments, last]
+        if self.options.report is not None:
+            if self.player.tapes:
+                self.last.take(self.player.tapes[0])
+            moments = [*moments, self.last]
         return Story(
             title=f"Backtest of {self.source.name}",
             sentence=sentence,
@@ -191,7 +194,7 @@ class Backtest:
         )
 
     def _draw(self, sentence: str, outcome: Outcome) -> None:
-        if not self.pictures:
+        if not self.pictures or self._untold(outcome):
             return
         story = self.story(sentence, outcome)
         options = self.options
@@ -216,25 +219,34 @@ class Backtest:
 
     def _notes(self, outcome: Outcome) -> list[str]:
         notes = [*self.source.notes]
-        if self.comparison is not None:
+        if self._untold(outcome):
+            notes.append(
+                "there are no tables and pictures of what was done: with --processes they are made "
+                "at the end"
+            )
+        elif self.comparison is not None:
             notes += self.comparison.notes()
-        trimmer, counts = self.player.trimmer, self.player.tally.counts
-        if trimmer is not None and outcome.whole and not counts["records"]:
-            notes.append(trimmer.nothing())
+        nothing = self.player.nothing()
+        if nothing and outcome.whole and not self.player.tally.counts["records"]:
+            notes.append(nothing)
         return notes
 
     def _tables(self, outcome: Outcome) -> list[Any]:
         if self.options.out == STDOUT and not self.options.sweeps:
             return []
+        if self._untold(outcome):
+            return []
         if self.comparison is not None:
             return [self.comparison.table()]
-        if self.recorders and not outcome.whole and self.options.processes > 1:
-            # What was recorded so far is with the processes, which have ended.
-            return []
         if self.recorders:
             alerts = sweep.alerts(self.variants, self.recorders, change=self.change is not None)
             return [sweep.table(self.variants, self.recorders), *alerts]
         return [readings.table(self.settings) for readings in outcome.readings if readings]
+
+    def _untold(self, outcome: Outcome) -> bool:
+        """Tell whether what was recorded is with processes that have ended."""
+        recorded = bool(self.recorders) or self.comparison is not None
+        return recorded and not outcome.whole and self.options.processes > 1
 
     def _comparison(self) -> Comparison | None:
         options = self.options
@@ -259,35 +271,45 @@ class Backtest:
         options = self.options
         if options.processes == 1:
             return None
-        if self.pictures or self.comparison is not None:
-            raise SettingsError(
-                "--processes is for updates, sweeps and alerts: leave it out with --compare, "
-                "--compare-keys, --report and --plot, which look at all keys together"
+        if STDIN in options.sources:
+            self.source.notes.append(
+                "standard input was read by one process: --processes is for files and topics"
             )
-        for monitor in (one for each in self.variants for one in each.settings.monitors):
-            if monitor.bounded:
-                raise SettingsError(
-                    f'--processes: which keys of the monitor "{monitor.name}" leave (key_ttl, '
-                    "key_limit) hangs on all keys together, and each process has some: leave it out"
-                )
-        event, fixed = self.settings.event, None
-        timestamp = -1
-        if options.sources:
-            event, fixed = event_of(event, options.fields)
-            timestamp = timestamp_of(event)
+            return None
         # Processes take a while to import, which one alone need not.
-        from worker.replay.owner import Manner  # noqa: PLC0415
+        from worker.replay.owner import Plan  # noqa: PLC0415
         from worker.replay.shards import ShardedPlayer  # noqa: PLC0415
 
-        return ShardedPlayer(
+        plan = Plan(
             [variant.settings for variant in self.variants],
             self.source,
             stretch if options.sources else None,
-            Manner(event, fixed, timestamp),
-            options.processes,
-            keys=options.only or None,
-            recorders=self.recorders,
+            options.only or None,
+            self.recorders,
+            self.comparison,
+            [*self.moments, self.last] if options.report is not None else [],
+            self._by_partition(),
         )
+        return ShardedPlayer(plan, options.processes)
+
+    def _by_partition(self) -> bool:
+        """Tell whether processes share out partitions, for keys hang together within each."""
+        options = self.options
+        bounded = [m for one in self.variants for m in one.settings.monitors if m.bounded]
+        if not bounded:
+            return False
+        told = (
+            f'--processes: which keys of the monitor "{bounded[0].name}" leave (key_ttl, '
+            "key_limit) hangs on all keys of a partition together, and"
+        )
+        if options.sources:
+            raise SettingsError(f"{told} files are one: leave --processes out, or replay a topic")
+        if options.report is not None or self.comparison is not None:
+            raise SettingsError(
+                f"{told} --report, --compare and --compare-keys go on from partition to partition: "
+                "leave --processes out"
+            )
+        return True
 
     def _source(self, stretch: Span) -> Source:
         options = self.options

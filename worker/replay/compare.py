@@ -19,7 +19,7 @@ from worker.replay.summary import figure
 from worker.replay.thinning import Holder, Thinned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from config import EventSettings, Settings
     from worker.replay.records import Log, Run
@@ -108,7 +108,7 @@ class Comparison:
         self._windows: dict[tuple[str, str], PairWindow] = {}
         self._waiting: tuple[dict[Any, Event], dict[Any, Event]] = ({}, {})
         self._ordinals = [0, 0]
-        self._rows: list[Message] = []
+        self._rows: list[tuple[int, Message]] = []
         self._holder = Holder()
         self.wants: Callable[[str], bool] = bool
 
@@ -134,12 +134,39 @@ class Comparison:
         # Of one record all pairs are of one key, and a run holds whole records: so the order is
         # one for all cuts.
         rows.sort(key=itemgetter(0))
-        self._rows += (row for _, row in rows)
+        self._rows += rows
 
     def taken(self) -> list[Message]:
         """Return the comparisons since the last call, as lines of JSON."""
+        return [row for _, row in self.placed()]
+
+    def placed(self) -> list[tuple[int, Message]]:
+        """Return the same with the offsets that they follow from."""
         rows, self._rows = self._rows, []
         return rows
+
+    def give(self, rows: Sequence[tuple[int, Message]]) -> None:
+        """Take comparisons of other processes, for `taken`."""
+        self._rows += rows
+
+    @property
+    def by_key(self) -> bool:
+        """Whether each key is compared for itself."""
+        return self._keys is None
+
+    def settled(self) -> Comparison:
+        """Return itself without what only going on needs."""
+        self.lost += len(self._waiting[0]) + len(self._waiting[1])
+        self._waiting, self._windows, self.wants = ({}, {}), {}, bool
+        return self
+
+    def join(self, other: Comparison) -> None:
+        """Take over what another, which is settled, compared of other keys."""
+        self.series.update(other.series)
+        self._holder.join(other._holder)
+        self.pairs += other.pairs
+        self.unequal += other.unequal
+        self.lost += other.lost
 
     def notes(self) -> Iterator[str]:
         """Yield what a person should know."""

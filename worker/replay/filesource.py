@@ -67,6 +67,12 @@ class FileSource:
             return None
         return sum(member.size for member in self.members)
 
+    def load(self) -> None:
+        """Import what reading takes."""
+        if any(member.form == "parquet" for member in self.members):
+            for module in ("pyarrow.parquet", "pyarrow.compute"):
+                files.needed(module, "for Parquet")
+
     def position(self) -> int:
         """Return how many bytes are read."""
         return self._done + self._position()
@@ -115,6 +121,8 @@ class FileSource:
             return
         with ExitStack() as stack:
             known = self._lines[_topic(member)] = Lines()
+            # Also where it breaks off: what was read before is still to be played then.
+            stack.callback(setattr, self, "_position", int)
             file, self._position = stack.enter_context(opened(member, known))
             if member.form == "csv":
                 if member.path != STDIN and not member.size:

@@ -77,7 +77,9 @@ class Updates:
                 module = __import__(name)
             except ImportError:
                 continue
-            return module.DataFrame(rows)
+            # Else it goes by the first hundred rows, in which a note may still be null.
+            more = {"infer_schema_length": None} if name == "polars" else {}
+            return module.DataFrame(rows, **more)
         wanted = library or "pandas or polars"
         raise SettingsError(f"a table needs {wanted}: pip install {library or 'pandas'}")
 

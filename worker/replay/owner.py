@@ -1,117 +1,93 @@
-"""A process of a replay in several: reads runs for all, and plays the events of its own keys."""
+"""A process of a replay in several: reads some of the runs, and plays the events of its own keys.
+
+Every process goes through the whole source, which costs little: lines are counted and rows are
+numbered without being read. Each run is read by one of them, who sends the others the events of
+their keys; and each plays the events of its own keys, run after run.
+"""
 
 from __future__ import annotations
 
+import os
 import pickle
-import queue
 import signal
+import struct
 import threading
 import traceback
 import zlib
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from collections import deque
+from functools import partial
+from multiprocessing import parent_process
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from config.errors import RocstreamError
-from worker.events import Batch, Parser
-from worker.events.batch import ListedEvents
+from worker.events import Batch
 from worker.replay.cells import RowRun
 from worker.replay.grouping import Stretch, grouped
-from worker.replay.parquet import Table, TableRun
-from worker.replay.player import Chooser
-from worker.replay.records import LineRun, RecordRun
-from worker.replay.tape import Tape
+from worker.replay.parquet import TableRun
+from worker.replay.player import Player
+from worker.replay.share import Share
+from worker.replay.topic import TopicSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from multiprocessing.connection import Connection
+    from multiprocessing.synchronize import Lock
 
     from numpy.typing import NDArray
 
-    from config import EventSettings, Settings
+    from config import Settings
     from worker.events import KeyedEvents
     from worker.messages import Message
-    from worker.replay.records import Log, Run
+    from worker.replay.compare import Comparison
+    from worker.replay.records import Log, Run, Source
     from worker.replay.series import Recorder
+    from worker.replay.span import Span
+    from worker.replay.story import Moment
 
+AHEAD: Final = 4
+"""Runs for each process that are read before they are played, so that none waits for another."""
+
+FROM_PARENT: Final = -1
+"""In the place of a run's number: what the parent has looked up."""
+
+_NUMBER: Final = struct.Struct("<q")
 _BETWEEN: Final = b',"index"'
 _END: Final = b"}}"
 """Behind the offset and the index of an update's source, the last things in it."""
 
 
-class Share(NamedTuple):
-    """Events of one owner on their way to it: key after key, in columns.
+class Plan(NamedTuple):
+    """What is replayed, as each process gets it.
 
     Attributes
     ----------
-    names, sizes
-        The keys, and how many events of each follow each other.
-    scores, labels, times, weights, offsets, indexes
-        As in `KeyedEvents`; None for ones as weights and zeros as indexes.
+    settings, source, span, keys
+        As for `Player`.
+    recorders
+        One for each of the settings, or none.
+    comparison
+        As `Session` has it.
+    moments
+        Whose curves are kept; what is at the end is the last of them.
+    by_partition
+        Whether a process has all keys of some partitions, and not some keys of all.
     """
 
-    names: list[str]
-    sizes: list[int]
-    scores: NDArray[np.float64]
-    labels: NDArray[np.uint8]
-    times: NDArray[np.int64]
-    weights: NDArray[np.float64] | None
-    offsets: NDArray[np.int64]
-    indexes: NDArray[np.int64] | None
-
-    @classmethod
-    def of(cls, keys: dict[str, KeyedEvents]) -> Share:
-        """Pack grouped events. O(events)."""
-        found = list(keys.values())
-        heavy = any(one.weights is not None for one in found)
-        weights = [np.ones(len(one)) if one.weights is None else one.weights for one in found]
-        indexes = _joined([one.indexes for one in found], np.int64)
-        return cls(
-            list(keys),
-            list(map(len, found)),
-            _joined([one.scores for one in found], np.float64),
-            _joined([one.labels for one in found], np.uint8),
-            _joined([one.times for one in found], np.int64),
-            _joined(weights, np.float64) if heavy else None,
-            _joined([one.offsets for one in found], np.int64),
-            indexes if indexes.any() else None,
-        )
-
-    def keys(self) -> dict[str, KeyedEvents]:
-        """Return the events grouped again. O(keys)."""
-        found: dict[str, KeyedEvents] = {}
-        start = 0
-        for name, size in zip(self.names, self.sizes, strict=True):
-            part = slice(start, start + size)
-            events = ListedEvents()
-            events.scores = cast("list[float]", self.scores[part])
-            events.labels = cast("list[int]", self.labels[part])
-            events.times = cast("list[int]", self.times[part])
-            events.offsets = cast("list[int]", self.offsets[part])
-            events.indexes = [0] * size if self.indexes is None else self.indexes[part].tolist()
-            if self.weights is not None and not bool((self.weights[part] == 1.0).all()):
-                events.weights = cast("list[float]", self.weights[part])
-            found[name] = events
-            start += size
-        return found
+    settings: Sequence[Settings]
+    source: Source
+    span: Span | None = None
+    keys: Sequence[str] | None = None
+    recorders: Sequence[Recorder] = ()
+    comparison: Comparison | None = None
+    moments: Sequence[Moment] = ()
+    by_partition: bool = False
 
 
-def _joined(columns: Sequence[Any], kind: Any) -> NDArray[Any]:
-    if not columns:
-        return np.zeros(0, kind)
-    return np.concatenate([np.asarray(column, kind) for column in columns])
-
-
-class Manner(NamedTuple):
-    """How records are read: the settings, and what each record has outside its value."""
-
-    event: EventSettings
-    fixed: bytes | None
-    timestamp: int
-
-
-class Played(NamedTuple):
-    """Updates of one owner from one run under one setting, in the order of the log.
+class Placed(NamedTuple):
+    """Updates of one process from a run, in the order of the log.
 
     Attributes
     ----------
@@ -119,117 +95,292 @@ class Played(NamedTuple):
         Where the events stand that they follow from.
     keys, values
         Of the messages.
-    head
-        What the run has beside events, with the first setting of the owner who tells it.
     """
 
     offsets: list[int]
     indexes: list[int]
     keys: list[bytes | None]
     values: list[bytes | None]
-    head: Batch | None
 
 
-class Owner:
-    """The windows of a share of the keys.
+class Played(NamedTuple):
+    """What one process has of a run.
+
+    Attributes
+    ----------
+    log, published
+        Of the run.
+    updates
+        By setting.
+    rows
+        Of a comparison, with their offsets.
+    heads
+        What the run has beside events, from the process that read it; None from the others.
+    places
+        By offset, where the refused records of the run stand.
+    position
+        How much of the source the process has gone through.
+    """
+
+    log: Log
+    published: bool
+    updates: list[Placed]
+    rows: list[tuple[int, Message]]
+    heads: list[Batch] | None
+    places: dict[int, str]
+    position: int
+
+
+class Ended(NamedTuple):
+    """What a process has at its end."""
+
+    recorders: Sequence[Recorder]
+    comparison: Comparison | None
+    moments: Sequence[Moment]
+    notes: list[str]
+    nothing: str | None
+
+
+class Mail:
+    """What processes send each other: everyone has one inbox, into which all others write.
 
     Parameters
     ----------
-    settings, manner
-        All that is replayed under, and how records are read.
-    recorders
-        One for each of the settings, or none.
-    number, count
-        Which owner of how many this is.
-    keys
-        Patterns of the keys that are asked for; None asks for all.
+    inboxes
+        By process; the own one to read from, the others to write to.
+    locks
+        By process; who holds it may write into that inbox.
+    number
+        Of the own one.
     """
 
-    def __init__(
-        self,
-        settings: Sequence[Settings],
-        manner: Manner,
-        recorders: Sequence[Recorder],
-        number: int,
-        count: int,
-        keys: Sequence[str] | None,
-    ) -> None:
-        self._settings, self._manner = settings, manner
-        self.recorders = recorders
-        self._makers = [one.tape for one in recorders] or [Tape] * len(settings)
+    def __init__(self, inboxes: Sequence[Connection], locks: Sequence[Lock], number: int) -> None:
+        self._inboxes, self._locks, self._number = inboxes, locks, number
+        self._came: dict[int, bytes] = {}
+        self._news = threading.Condition()
+        # At any time, so that nobody waits for a reader who writes himself.
+        threading.Thread(target=self._take, daemon=True).start()
+
+    @staticmethod
+    def post(inbox: Connection, lock: Lock, number: int, packed: bytes) -> None:
+        """Put something under a number into an inbox."""
+        with lock:
+            inbox.send_bytes(_NUMBER.pack(number) + packed)
+
+    def send(self, to: int, run: int, packed: bytes) -> None:
+        """Send another process its events of a run."""
+        self.post(self._inboxes[to], self._locks[to], run, packed)
+
+    def get(self, run: int) -> Any:
+        """Wait for what comes under this number."""
+        with self._news:
+            self._news.wait_for(lambda: run in self._came)
+            packed = self._came.pop(run)
+        return pickle.loads(memoryview(packed)[_NUMBER.size :])  # noqa: S301 - our own
+
+    def _take(self) -> None:
+        inbox = self._inboxes[self._number]
+        above = parent_process()
+        over = [] if above is None else [above.sentinel]
+        while True:
+            if over and over[0] in wait([inbox, *over]):
+                # Nobody is left to tell.
+                os._exit(1)
+            packed = inbox.recv_bytes()
+            with self._news:
+                self._came[_NUMBER.unpack_from(packed)[0]] = packed
+                self._news.notify()
+
+
+class _Job:
+    """One run on its way: read by one process, then played by each."""
+
+    def __init__(self, number: int, log: Log, run: Run, *, published: bool) -> None:
+        self.number, self.log, self.run, self.published = number, log, run, published
+        self.own: list[dict[str, KeyedEvents]] | None = None
+        self.heads: list[Batch] | None = None
+        self.places: dict[int, str] = {}
+        self.rows: list[tuple[int, Message]] = []
+
+
+class Owner(Player):
+    """Plays the events of a share of the keys, or those of some partitions.
+
+    Parameters
+    ----------
+    plan
+        What is replayed.
+    number, count
+        Which process of how many this is.
+    mail
+        To the others.
+    parent
+        Takes what was played.
+    """
+
+    def __init__(self, plan: Plan, number: int, count: int, mail: Mail, parent: Connection) -> None:
+        super().__init__(
+            plan.settings,
+            plan.source,
+            plan.span,
+            keys=plan.keys,
+            tapes=[one.tape for one in plan.recorders],
+            extra=() if plan.comparison is None else plan.comparison.extra,
+            others=None if plan.comparison is None else self._pair,
+            stops=[(one.bound, partial(self._stop, one)) for one in plan.moments[:-1]],
+        )
+        self._plan, self._mail, self._parent = plan, mail, parent
         self._number, self._count = number, count
-        self._chooser = Chooser(keys)
-        self._parsers = [Parser(manner.event)]
         self._owners: dict[str, int] = {}
-        self._table: Table | None = None
-        self._tapes: list[Tape] = []
+        self._jobs: deque[_Job] = deque()
+        self._numbered = self._readers = 0
+        self._piece: tuple[Log, object] | None = None
         self._log: Log | None = None
+        for recorder in plan.recorders:
+            recorder.wants = self.chooser.wants
+        if plan.comparison is not None:
+            plan.comparison.wants = self._compares
 
-    def read(self, packed: tuple[Any, ...]) -> tuple[list[bytes], Batch]:
-        """Read a run; return its events by owner, and all that is not events."""
-        shares: list[list[Share]] = [[] for _ in range(self._count)]
-        head = Batch()
-        for part in self._parts(packed, head):
-            for number, share in enumerate(shares):
-                share.append(Share.of(self._events(part, number)))
-        return [pickle.dumps(share, pickle.HIGHEST_PROTOCOL) for share in shares], head
+    def run(self) -> Ended:
+        """Play all; what was played before a failure is sent before it is raised."""
+        source = self.source
+        if isinstance(source, TopicSource):
+            source.found(self._mail.get(FROM_PARENT), self._lot())
+        try:
+            for _ in self:
+                pass
+        except RocstreamError:
+            self._drain()
+            raise
+        self._drain()
+        plan = self._plan
+        if plan.moments and self.tapes:
+            plan.moments[-1].take(self.tapes[0])
+        comparison = None if plan.comparison is None else plan.comparison.settled()
+        return Ended(plan.recorders, comparison, plan.moments, source.notes, self.nothing())
 
-    def play(
-        self,
-        log: Log,
-        published: bool,  # noqa: FBT001 - sent so
-        given: bytes | tuple[Any, ...],
-    ) -> list[Played]:
-        """Play the events of the own keys: those that were read, or those of a run to read."""
-        self._turn(log)
-        head = Batch()
-        updates: list[list[Message]] = [[] for _ in self._tapes]
-        for batch in self._batches(given, head):
-            for number, tape in enumerate(self._tapes):
-                tape.published = published
-                updates[number] += tape.play(batch)
-        if not published:
-            updates = [[] for _ in updates]
-        tells = not self._number and not isinstance(given, bytes)
-        first, *others = map(_played, updates)
-        return [first._replace(head=head if tells else None), *others]
+    def _lot(self) -> tuple[int, int] | None:
+        """Return which partitions are its own: every so manieth; None where keys are."""
+        return (self._number, self._count) if self._plan.by_partition else None
 
     def _turn(self, log: Log) -> None:
-        if not self._tapes or (log != self._log and not log.goes_on):
-            self._tapes = [
-                make(settings, log)
-                for make, settings in zip(self._makers, self._settings, strict=True)
-            ]
-        elif log != self._log:
-            for tape in self._tapes:
-                tape.turn(log)
-        self._log = log
+        if self._plan.by_partition:
+            super()._turn(log)
 
-    def _batches(self, given: bytes | tuple[Any, ...], head: Batch) -> Iterator[Batch]:
-        if isinstance(given, bytes):
-            for share in pickle.loads(given):  # noqa: S301 - our own
-                yield Batch(keys=share.keys())
-        else:
-            for part in self._parts(given, head):
-                yield Batch(keys=self._events(part, self._number))
+    def _steps(self, log: Log, run: Run, *, published: bool) -> Iterator[Any]:
+        if self._plan.by_partition:
+            for step in super()._steps(log, run, published=published):
+                updates = [_placed(found) for found in step.updates]
+                self._send(
+                    Played(
+                        log,
+                        published,
+                        updates,
+                        [],
+                        [_told(step.batch)],
+                        {},
+                        self.source.position(),
+                    )
+                )
+            return
+        job = _Job(self._numbered, log, run, published=published)
+        self._numbered += 1
+        if self._plan.comparison is not None:
+            job.rows = self._plan.comparison.placed()
+        self._jobs.append(job)
+        if self._reads(log, run):
+            self._read(job)
+        # Its text is needed no more.
+        del job.run
+        while len(self._jobs) > AHEAD * self._count:
+            self._advance()
+        yield from ()
 
-    def _parts(self, packed: tuple[Any, ...], head: Batch) -> Iterator[Stretch | Batch]:
-        """Take a run apart, and note in `head` what it has beside events."""
-        run = self._run(packed)
-        parts = run.parts(0) if isinstance(run, TableRun | RowRun) else run.batches(0)
+    def _reads(self, log: Log, run: Run) -> bool:
+        """Tell whether a run is its own to read: they take turns, with what goes together."""
+        piece = (log, run.piece if isinstance(run, TableRun) else run.first)
+        if piece != self._piece:
+            self._piece = piece
+            self._readers += 1
+        return self._readers % self._count == self._number
+
+    def _read(self, job: _Job) -> None:
+        """Read a run, and send the others what is theirs."""
+        shares: list[list[Share]] = [[] for _ in range(self._count)]
+        job.own, job.heads = [], []
+        parts: Iterator[Stretch | Batch] = (
+            job.run.parts(0) if isinstance(job.run, TableRun | RowRun) else job.run.batches(0)
+        )
         for part in parts:
-            if isinstance(part, Stretch):
-                told = part.head()
-                unwanted = self._numbers(part) < 0
-                if unwanted.any():
-                    told.counts["events"] -= int(unwanted[part.columns.keys].sum())
-            else:
-                told = part
-                self._chooser.choose(part)
-            head.counts.update(told.counts)
-            head.rejections += told.rejections
-            head.offset = told.offset
-            yield part
+            job.heads.append(self._head(part))
+            for number, share in enumerate(shares):
+                events = self._events(part, number)
+                if number == self._number:
+                    job.own.append(events)
+                elif events:
+                    share.append(Share.of(events))
+        for number, share in enumerate(shares):
+            if number != self._number:
+                packed = pickle.dumps(share, pickle.HIGHEST_PROTOCOL)
+                self._mail.send(number, job.number, packed)
+        refused = [one.offset for head in job.heads for one in head.rejections]
+        job.places = {offset: self.source.where(job.log, offset) for offset in refused}
+
+    def _head(self, part: Stretch | Batch) -> Batch:
+        """Return what a part has beside events, those of keys that nobody asked for left out."""
+        if isinstance(part, Stretch):
+            told = part.head()
+            unwanted = self._numbers(part) < 0
+            if unwanted.any():
+                told.counts["events"] -= int(unwanted[part.columns.keys].sum())
+            return told
+        self.chooser.choose(part)
+        return _told(part)
+
+    def _advance(self) -> None:
+        """Play the oldest run, and tell what came of it."""
+        job = self._jobs.popleft()
+        self._take_up(job.log)
+        updates: list[list[Message]] = [[] for _ in self.tapes]
+        given = job.own
+        if given is None:
+            given = [share.keys() for share in self._mail.get(job.number)]
+        for keys in given:
+            batch = Batch(keys=keys)
+            for number, tape in enumerate(self.tapes):
+                tape.published = job.published
+                updates[number] += tape.play(batch)
+        if not job.published:
+            updates = [[] for _ in updates]
+        placed = [_placed(found) for found in updates]
+        at = self.source.position()
+        self._send(Played(job.log, job.published, placed, job.rows, job.heads, job.places, at))
+
+    def _take_up(self, log: Log) -> None:
+        """Have tapes for a log: those before it, where it goes on."""
+        if log is not self._log:
+            super()._turn(log)
+            self._log = log
+
+    def _drain(self) -> None:
+        while self._jobs:
+            self._advance()
+
+    def _send(self, played: Played) -> None:
+        self._parent.send_bytes(pickle.dumps(played, pickle.HIGHEST_PROTOCOL))
+
+    def _stop(self, moment: Moment) -> None:
+        self._drain()
+        moment.take(self.tapes[0])
+
+    def _pair(self, log: Log, run: Run, published: bool) -> None:  # noqa: FBT001 - as the player calls it
+        comparison = self._plan.comparison
+        # What is one series for all keys is the first process's.
+        if comparison is not None and (comparison.by_key or not self._number):
+            comparison.others(log, run, published)
+
+    def _compares(self, key: str) -> bool:
+        return self._owner(key) == self._number
 
     def _events(self, part: Stretch | Batch, number: int) -> dict[str, KeyedEvents]:
         """Return the events of one owner."""
@@ -237,7 +388,7 @@ class Owner:
             return grouped(part.columns, self._numbers(part) == number)
         return {key: events for key, events in part.keys.items() if self._owner(key) == number}
 
-    def _numbers(self, part: Stretch) -> Any:
+    def _numbers(self, part: Stretch) -> NDArray[np.int64]:
         """Return the owner of each name."""
         return np.fromiter(map(self._owner, part.columns.names), np.int64)
 
@@ -245,33 +396,25 @@ class Owner:
         """Return the number of a key's owner; -1 where the key is not asked for."""
         owner = self._owners.get(key)
         if owner is None:
-            owner = zlib.crc32(key.encode()) % self._count if self._chooser.wants(key) else -1
+            owner = zlib.crc32(key.encode()) % self._count if self.chooser.wants(key) else -1
             self._owners[key] = owner
         return owner
 
-    def _run(self, packed: tuple[Any, ...]) -> Run:
-        manner = self._manner
-        match packed:
-            case ("lines", text, count, first):
-                return LineRun(text, count, first, self._parsers, manner.fixed, manner.timestamp)
-            case ("rows", path, first, last):
-                if self._table is None or self._table.path != path:
-                    self._table = Table(path, [manner.event], manner.fixed, manner.timestamp)
-                return TableRun(self._table, first, last)
-            case ("records", records, last):
-                return RecordRun(records, last, self._parsers)
-        read: Run = packed[1]
-        return read
+
+def _told(batch: Batch) -> Batch:
+    """Return a batch without its events."""
+    told = Batch(rejections=batch.rejections, offset=batch.offset)
+    told.counts.update(batch.counts)
+    return told
 
 
-def _played(updates: Sequence[Message]) -> Played:
+def _placed(updates: Sequence[Message]) -> Placed:
     places = [_place(update.value or b"") for update in updates]
-    return Played(
+    return Placed(
         [offset for offset, _ in places],
         [index for _, index in places],
         [update.key for update in updates],
         [update.value for update in updates],
-        None,
     )
 
 
@@ -281,55 +424,42 @@ def _place(value: bytes) -> tuple[int, int]:
     return int(offset[: -len(_BETWEEN)]), int(index[: -len(_END)])
 
 
-def serve(link: Connection, *arguments: Any) -> None:
-    """Answer requests until the parent closes the pipe.
+def serve(
+    plan: Plan,
+    number: int,
+    parent: Connection,
+    inboxes: Sequence[Connection],
+    locks: Sequence[Lock],
+) -> None:
+    """Do the part of one process, and tell the parent all of it: its last word is how it ended.
 
     Parameters
     ----------
-    link
-        To the parent. A thread takes requests from it at any time, so that neither side waits for
-        the other to read while it writes itself.
-    arguments
-        For `Owner`.
+    plan
+        What is replayed.
+    number
+        Of this process.
+    parent
+        To write to.
+    inboxes, locks
+        As for `Mail`.
     """
     # Ctrl-C is the parent's to deal with.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    owner = Owner(*arguments)
-    tasks: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-    threading.Thread(target=_take, args=(link, tasks), daemon=True).start()
-    while (packed := tasks.get()) is not None:
-        what, *task = pickle.loads(packed)  # noqa: S301 - our parent's
-        answer: Any
-        try:
-            match what:
-                case "read":
-                    answer = owner.read(*task)
-                case "play":
-                    answer = owner.play(*task)
-                case _:
-                    answer = owner.recorders
-        except RocstreamError as error:
-            answer = error
-        except MemoryError:
-            answer = RocstreamError(
-                "a process of the replay ran out of memory: take fewer with --processes"
-            )
-        except Exception as error:  # noqa: BLE001 - the parent raises it
-            # As text: not every exception comes through a pipe.
-            answer = RuntimeError(
-                f"a process of the replay failed: {type(error).__name__}: {error}"
-            )
-            answer.add_note(traceback.format_exc())
-        try:
-            link.send_bytes(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
-        except OSError:
-            return
-
-
-def _take(link: Connection, tasks: queue.SimpleQueue[bytes | None]) -> None:
-    while True:
-        try:
-            tasks.put(link.recv_bytes())
-        except (EOFError, OSError):
-            tasks.put(None)
-            return
+    answer: Any
+    try:
+        answer = Owner(plan, number, len(inboxes), Mail(inboxes, locks, number), parent).run()
+    except RocstreamError as error:
+        answer = error
+    except MemoryError:
+        answer = RocstreamError(
+            "a process of the replay ran out of memory: take fewer with --processes"
+        )
+    except Exception as error:  # noqa: BLE001 - the parent raises it
+        # As text: not every exception comes through a pipe.
+        answer = RuntimeError(f"a process of the replay failed: {type(error).__name__}: {error}")
+        answer.add_note(traceback.format_exc())
+    try:
+        parent.send_bytes(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
+    except OSError:
+        return

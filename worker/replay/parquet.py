@@ -34,6 +34,11 @@ RUN_ROWS: Final = 1 << 19
 """Rows read at once: so many events of a key follow each other that its window stays in the cache,
 few enough that their columns take little memory."""
 
+_REALS: Final = {"halffloat": "float16", "float": "float32", "double": "float64"}
+
+PIECE_ROWS: Final = 1 << 21
+"""Rows of a group that one process reads; a larger one is decoded by each, and shared out."""
+
 _NAMES: Final = ("key", "score", "label", "time", "weight")
 
 
@@ -153,6 +158,12 @@ class Table:
 
         return self._groups[group], batches()
 
+    def piece(self, offset: int) -> int:
+        """Return what stands for all rows that are decoded with this one at little cost."""
+        group = bisect_right(self._groups, offset) - 1
+        rows = self._groups[min(group + 1, len(self._groups) - 1)] - self._groups[group]
+        return self._groups[group] if rows <= PIECE_ROWS else offset
+
     def narrow(self) -> list[str]:
         """Return the score columns that have less than 64 bits, with their types."""
         return [
@@ -205,6 +216,11 @@ class TableRun:
     def __len__(self) -> int:
         """Return the number of rows."""
         return self.last - self.first
+
+    @property
+    def piece(self) -> tuple[str, int]:
+        """What had better be read together: a group of rows, unless it is a large one."""
+        return self.table.path, self.table.piece(self.first)
 
     def cut(self, start: int, stop: int) -> Run:
         """Return the rows with offsets in [start, stop)."""
@@ -272,7 +288,7 @@ class _Rows:
         columns = Columns(codes, names, scores, known, times, weights, np.arange(self._first, last))
         if label.null_count:
             columns = columns.chosen(
-                np.flatnonzero(label.is_valid().to_numpy(zero_copy_only=False))
+                np.flatnonzero(_values(label.is_valid().cast(_arrow().uint8())))
             )
         return Stretch(columns, self._first, last)
 
@@ -294,7 +310,7 @@ class _Rows:
         names = [str(name) for name in coded.dictionary.to_pylist()]
         if any(not 1 <= len(name.encode()) <= KEY_BYTES for name in names):
             return None, []
-        codes = coded.indices.to_numpy()
+        codes = _values(coded.indices)
         known = {name: number for number, name in enumerate(dict.fromkeys(names))}
         if len(known) < len(names):
             codes = np.array([known[name] for name in names])[codes]
@@ -311,11 +327,11 @@ class _Rows:
         if pa.types.is_timestamp(column.type):
             # Rounded down, as times of a finer unit in JSON are.
             times = column.cast(pa.timestamp("ns" if column.type.unit == "ns" else "us"))
-            raw = times.cast(pa.int64()).to_numpy()
+            raw = _values(times.cast(pa.int64()))
             times = raw // (1_000_000 if column.type.unit == "ns" else 1_000)
         elif pa.types.is_integer(column.type) and not pa.types.is_uint64(column.type):
             factor, divisor, _ = TIME_UNITS[self._event.time_unit]
-            raw = column.to_numpy().astype(np.int64, copy=False)
+            raw = _values(column).astype(np.int64, copy=False)
             if raw.size and (raw.max() > TIME_MAX * divisor // factor):
                 return None
             times = raw if factor == divisor else raw * factor // divisor
@@ -358,7 +374,7 @@ def _numbers(column: Any) -> Any:
     kind = column.type
     if column.null_count or not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
         return None
-    numbers = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+    numbers = _values(column).astype(np.float64, copy=False)
     return numbers if bool(np.isfinite(numbers).all()) else None
 
 
@@ -372,12 +388,26 @@ def _labels(column: Any) -> Any:
         column = column.fill_null(
             pa.scalar(value=False, type=kind) if pa.types.is_boolean(kind) else 0
         )
-    values = column.to_numpy(zero_copy_only=False)
+    if pa.types.is_boolean(kind):
+        return _values(column.cast(pa.uint8()))
+    values = _values(column)
     if pa.types.is_integer(kind):
         fits = not values.size or bool(values.min() >= 0 and values.max() <= 1)
     else:
         fits = bool(((values == 0) | (values == 1)).all())
     return values.astype(np.uint8) if fits else None
+
+
+def _values(column: Any) -> Any:
+    """Return numbers without nulls as they lie there.
+
+    `to_numpy` would load pandas where it is installed, which takes longer than many a replay.
+    """
+    name = str(column.type)
+    kind = np.dtype(_REALS.get(name, name))
+    if not len(column):
+        return np.zeros(0, kind)
+    return np.frombuffer(column.buffers()[1], kind, len(column), column.offset * kind.itemsize)
 
 
 def _plain(column: Any, name: str, event: EventSettings) -> Any:

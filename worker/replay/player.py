@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -146,6 +147,15 @@ class Player:
         self._readings = [self.settings[0].event, *extra]
         self._others = others
         self._stops = list(stops)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Have ready what the work takes, while the block runs; nothing, here."""
+        yield
+
+    def nothing(self) -> str | None:
+        """Say what there is, should there be nothing in the span; None without a span."""
+        return None if self.trimmer is None else self.trimmer.nothing()
 
     def __iter__(self) -> Iterator[Step]:
         """Yield step by step; work is done as it is asked for."""

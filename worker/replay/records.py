@@ -167,6 +167,9 @@ class Source(Protocol):
     def total(self) -> int | None:
         """How much there is to read, in the unit of `position`; None when nobody knows."""
 
+    def load(self) -> None:
+        """Import what reading takes, should it be read in processes that are forked from here."""
+
     def position(self) -> int:
         """Return how much has been read."""
 

@@ -200,7 +200,7 @@ def _reading(
     marks = [
         Mark(x_at, one.value, f"{man.rule.text}: {one.value:.4f} at offset {one.offset}")
         for man in men
-        for one in man.firings[:FIRINGS]
+        for one in man.firings()[:FIRINGS]
         if one.key == series.key
         for x_at in [one.time if x.time else one.seq * monitor.window.slide]
     ]
@@ -370,7 +370,7 @@ def _alerts(story: Story) -> str:
         for variant, recorder in zip(story.variants, story.recorders, strict=True)
         for monitor, men in recorder.watchmen.items()
         for man in men
-        for one in man.firings[:FIRINGS]
+        for one in man.firings()[:FIRINGS]
     ]
     if not rows:
         return "<p>No rule fired.</p>"

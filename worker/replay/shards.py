@@ -1,60 +1,112 @@
-"""A replay in several processes, each with the windows of its own keys.
+"""A replay in several processes, each with the windows of its own keys or of its own partitions.
 
-Rows of Parquet are read by each process for itself: its own share of them costs little. Of lines
-and of records of a topic the parent hands out runs, each to be read by any process, gets their
-events back split by owner, and hands these to the owners in the order of the log. What the owners
-publish is merged by where it comes from, so the bytes are those of one process.
+The processes read the source themselves and send each other what they read (`owner`). What they
+publish is merged here by where it comes from, so the bytes are those of one process.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import pickle
-from collections import deque
+import struct
+import sys
+import threading
+import warnings
+from contextlib import contextmanager
+from functools import partial
+from itertools import repeat
 from multiprocessing.connection import wait
+from operator import itemgetter
+from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from config.errors import RocstreamError
-from worker.events import Batch
-from worker.events.record import Taken
 from worker.messages import Message
-from worker.replay.owner import Manner, Played, serve
-from worker.replay.parquet import TableRun
+from worker.replay.owner import FROM_PARENT, Ended, Mail, Plan, Played, serve
 from worker.replay.player import Player, Step
-from worker.replay.records import LineRun, RecordRun
+from worker.replay.topic import TopicSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from multiprocessing.connection import Connection
+    from multiprocessing.context import BaseContext
+    from multiprocessing.process import BaseProcess
 
-    from config import Settings
-    from worker.replay.records import Log, Run, Source
-    from worker.replay.series import Recorder
-    from worker.replay.span import Span
+    from worker.replay.owner import Placed
+    from worker.replay.records import Log, Source
 
-AHEAD: Final = 3
-"""Runs that are being read, or wait to be played, for each process."""
+IN_MEMORY: Final = 64 << 20
+"""Bytes of what a process is ahead with that are kept in memory; more go to a temporary file."""
 
-REQUESTS: Final = 2
-"""What a process is asked for at once: while it does one thing, the next lies there."""
+_LENGTH: Final = struct.Struct("<q")
 
 
-class _Job:
-    """One run on its way: read by any process or by each, then played by each."""
+class _Told:
+    """The source as the processes tell of it, who read it."""
 
-    def __init__(self, log: Log, run: Run, owners: int, *, published: bool) -> None:
-        self.log, self.published = log, published
-        self.unread: tuple[Any, ...] | None = None
-        self.parts: list[bytes | tuple[Any, ...]] = []
-        self.batch = Batch()
-        self.played: dict[int, list[Played]] = {}
-        packed = _packed(run)
-        if isinstance(run, TableRun):
-            self.parts = [packed] * owners
-        else:
-            self.unread = packed
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.name = source.name
+        self.notes = source.notes
+        self.several = source.several
+        self.places: dict[int, str] = {}
+        self.read: dict[int, int] = {}
+
+    @property
+    def total(self) -> int | None:
+        """How much there is to read."""
+        return self._source.total
+
+    def load(self) -> None:
+        """Import nothing."""
+
+    def position(self) -> int:
+        """Return how much has been read."""
+        return sum(self.read.values())
+
+    def where(self, log: Log, offset: int) -> str:
+        """Say where a record stands."""
+        return self.places.get(offset) or self._source.where(log, offset)
+
+    def runs(self, _readings: Any) -> Any:
+        """Refuse: the processes read it."""
+        raise NotImplementedError
+
+
+class _Spool:
+    """What a process has said and nobody has asked for yet."""
+
+    def __init__(self) -> None:
+        self._file = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - it lives as long as this
+        self._taken = self._put = 0
+
+    def put(self, packed: bytes) -> None:
+        """Keep it."""
+        self._file.seek(self._put)
+        self._put += self._file.write(_LENGTH.pack(len(packed)) + packed)
+
+    def take(self) -> bytes | None:
+        """Return what was put first; None where nothing is."""
+        if self._taken == self._put:
+            return None
+        self._file.seek(self._taken)
+        (length,) = _LENGTH.unpack(self._file.read(_LENGTH.size))
+        packed = self._file.read(length)
+        self._taken += _LENGTH.size + length
+        if self._taken == self._put:
+            self._taken = self._put = 0
+        return packed
+
+    @property
+    def empty(self) -> bool:
+        """Whether all was taken."""
+        return self._taken == self._put
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
 
 
 class ShardedPlayer(Player):
@@ -62,168 +114,182 @@ class ShardedPlayer(Player):
 
     Parameters
     ----------
-    settings, source, span, keys
-        As for `Player`.
-    manner
-        How the source's records are read.
+    plan
+        What is replayed; at the end its recorders, its comparison and its moments hold what the
+        processes have of all keys.
     processes
-        How many do the work; the parent reads the source beside them.
-    recorders
-        One for each of the settings, or none; at the end they hold what was recorded of all keys.
+        How many do the work.
     """
 
-    def __init__(
-        self,
-        settings: Sequence[Settings],
-        source: Source,
-        span: Span | None,
-        manner: Manner,
-        processes: int,
-        *,
-        keys: Sequence[str] | None = None,
-        recorders: Sequence[Recorder] = (),
-    ) -> None:
-        super().__init__(settings, source, span, keys=keys)
-        self._recorders = recorders
-        self._started = (self.settings, manner, processes, keys)
+    def __init__(self, plan: Plan, processes: int) -> None:
+        self._told = _Told(plan.source)
+        super().__init__(plan.settings, self._told, keys=plan.keys)
+        self._plan, self._count = plan, processes
+        self._children: list[BaseProcess] = []
         self._links: list[Connection] = []
-        self._busy: list[deque[tuple[str, _Job]]] = []
-        self._unread: deque[_Job] = deque()
-        self._unplayed: deque[_Job] = deque()
-        self._handed: list[int] = []
-        self._played = 0
+        self._spools: list[_Spool] = []
+        self._silent: set[int] = set()
+        self._nothing: str | None = None
+
+    def nothing(self) -> str | None:
+        """Say what there is where a span had nothing in it."""
+        return self._nothing
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Have the processes started while the block runs."""
+        context = _context()
+        self._plan.source.load()
+        pipes = [context.Pipe(duplex=False) for _ in range(self._count)]
+        locks = [context.Lock() for _ in pipes]
+        inboxes = [write for _, write in pipes]
+        try:
+            for number in range(self._count):
+                here, there = context.Pipe(duplex=False)
+                # Each reads from its own and writes to the others'.
+                ends = [*inboxes[:number], pipes[number][0], *inboxes[number + 1 :]]
+                child = context.Process(  # type: ignore[attr-defined]
+                    target=serve, args=(self._plan, number, there, ends, locks), daemon=True
+                )
+                with warnings.catch_warnings():
+                    # Of threads there are only those of numpy's libraries, who know of forks.
+                    warnings.simplefilter("ignore", DeprecationWarning)
+                    child.start()
+                there.close()
+                self._children.append(child)
+                self._links.append(here)
+                self._spools.append(_Spool())
+            self._inboxes = list(zip(inboxes, locks, strict=True))
+            yield
+        finally:
+            for child in self._children:
+                child.terminate()
+            for child in self._children:
+                child.join(5)
+            for end in (*self._links, *inboxes, *(read for read, _ in pipes)):
+                end.close()
+            for spool in self._spools:
+                spool.close()
+            self._children, self._links, self._spools = [], [], []
 
     def __iter__(self) -> Iterator[Step]:
-        """Yield step by step, in the order of the log."""
-        # A fork would copy locks that threads of the clients hold.
-        context = multiprocessing.get_context("spawn")
-        settings, manner, count, keys = self._started
-        children = []
-        try:
-            for number in range(count):
-                here, there = context.Pipe()
-                arguments = (there, settings, manner, self._recorders, number, count, keys)
-                child = context.Process(target=serve, args=arguments, daemon=True)
-                child.start()
-                there.close()
-                children.append(child)
-                self._links.append(here)
-            self._handed = [0] * count
-            self._busy = [deque() for _ in range(count)]
-            yield from super().__iter__()
-            while self._unplayed:
-                self._move()
-                yield from self._ready()
-            if self._recorders:
-                self._collect()
-        finally:
-            for link in self._links:
-                link.close()
-            for child in children:
-                child.terminate()
-                child.join(5)
-            self._links = []
+        """Yield step by step, in the order of the log, while the processes run."""
+        if self._plan.by_partition:
+            yield from self._by_partition()
+            return
+        self._look_up()
+        while True:
+            answers = [self._next(number) for number in range(self._count)]
+            if isinstance(answers[0], Ended):
+                break
+            self._told.read[0] = answers[0].position
+            yield from self._steps_of(answers)
+        self._join(answers)
 
-    def _turn(self, log: Log) -> None:
-        """Leave the windows to their owners, who see the log with each run."""
+    def _by_partition(self) -> Iterator[Step]:
+        """Yield partition after partition, whoever is ahead with a later one."""
+        ahead: dict[int, Any] = {}
+        for at, partition in enumerate(self._look_up()):
+            child = at % self._count
+            while True:
+                answer = ahead.pop(child, None) or self._next(child)
+                if isinstance(answer, Ended) or answer.log.partition != partition:
+                    ahead[child] = answer
+                    break
+                self._told.read[child] = answer.position
+                yield from self._steps_of([answer])
+        self._join([ahead.pop(child, None) or self._next(child) for child in range(self._count)])
 
-    def _steps(self, log: Log, run: Run, *, published: bool) -> Iterator[Step]:
-        job = _Job(log, run, len(self._links), published=published)
-        if job.unread is not None:
-            self._unread.append(job)
-        self._unplayed.append(job)
-        self._hand_out()
-        while len(self._unplayed) > AHEAD * len(self._links):
-            self._move()
-            yield from self._ready()
+    def _look_up(self) -> list[int]:
+        """Find once for all what a topic has; return its partitions."""
+        source = self._plan.source
+        if not isinstance(source, TopicSource):
+            return []
+        parts = source.look_up()
+        packed = pickle.dumps(parts, pickle.HIGHEST_PROTOCOL)
+        for inbox, lock in self._inboxes:
+            Mail.post(inbox, lock, FROM_PARENT, packed)
+        return [part.number for part in parts]
 
-    def _ready(self) -> Iterator[Step]:
-        """Yield what all owners have played, oldest first."""
-        while self._unplayed and len(self._unplayed[0].played) == len(self._links):
-            job = self._unplayed.popleft()
-            self._played += 1
-            self._tell(job.log, job.batch, published=job.published)
-            # By setting instead of by owner.
-            updates = [_merged(parts) for parts in zip(*job.played.values(), strict=True)]
-            yield Step(job.log, job.batch, updates, job.published)
+    def _next(self, number: int) -> Any:
+        """Return what a process says next.
 
-    def _move(self) -> None:
-        """Take one answer or more in, and hand out what can be."""
-        busy = [link for link, asked in zip(self._links, self._busy, strict=True) if asked]
-        for link in wait(busy):
-            number = next(at for at, one in enumerate(self._links) if one is link)
-            what, job = self._busy[number].popleft()
-            answer = self._answer(number)
-            if what == "read":
-                job.parts, job.batch = answer
-            else:
-                job.played[number] = answer
-                if answer[0].head is not None:
-                    job.batch = answer[0].head
-        self._hand_out()
-
-    def _answer(self, number: int) -> Any:
-        try:
-            answer = pickle.loads(self._links[number].recv_bytes())  # noqa: S301 - our child's
-        except EOFError:
-            raise RocstreamError(
-                f"process {number} of the replay ended unexpectedly: was memory short?"
-            ) from None
+        Raises
+        ------
+        RocstreamError
+            What the process failed with, or that it is gone.
+        """
+        spool = self._spools[number]
+        while (packed := spool.take()) is None:
+            self._listen(number)
+        answer = pickle.loads(packed)  # noqa: S301 - our child's
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def _collect(self) -> None:
-        """Have the owners, who have played all, tell what they recorded."""
-        for link in self._links:
-            link.send_bytes(pickle.dumps(("tell",)))
-        for number in range(len(self._links)):
-            for own, its in zip(self._recorders, self._answer(number), strict=True):
+    def _listen(self, number: int) -> None:
+        """Take in what is said, by whoever; `number` is who is waited for."""
+        there = [one for one in range(self._count) if one not in self._silent]
+        # Should it be gone, its pipe may be held open by another.
+        gone = self._children[number].sentinel
+        ready = wait([*(self._links[one] for one in there), gone])
+        for one in there:
+            if self._links[one] in ready or self._links[one].poll():
+                try:
+                    self._spools[one].put(self._links[one].recv_bytes())
+                except EOFError:
+                    self._silent.add(one)
+        ended = number in self._silent or (gone in ready and not self._links[number].poll())
+        if ended and self._spools[number].empty:
+            raise RocstreamError(
+                f"process {number} of the replay ended unexpectedly: was memory short?"
+            )
+
+    def _steps_of(self, answers: Sequence[Played]) -> Iterator[Step]:
+        """Yield what all processes have of a run."""
+        log, published = answers[0].log, answers[0].published
+        self._told.places = {at: told for one in answers for at, told in one.places.items()}
+        # By setting instead of by process.
+        updates = [_merged(parts) for parts in zip(*(one.updates for one in answers), strict=True)]
+        if self._plan.comparison is not None:
+            rows = [row for one in answers for row in one.rows]
+            self._plan.comparison.give(sorted(rows, key=itemgetter(0)))
+        heads = [head for one in answers for head in one.heads or ()]
+        for number, head in enumerate(heads, 1):
+            self._tell(log, head, published=published)
+            last = number == len(heads)
+            yield Step(log, head, updates if last else [[] for _ in updates], published)
+
+    def _join(self, ended: Sequence[Ended]) -> None:
+        plan = self._plan
+        for one in ended:
+            for own, its in zip(plan.recorders, one.recorders, strict=True):
                 own.join(its)
-
-    def _hand_out(self) -> None:
-        for number, (link, asked) in enumerate(zip(self._links, self._busy, strict=True)):
-            while len(asked) < REQUESTS and (task := self._next(number)) is not None:
-                what, job, *given = task
-                asked.append((what, job))
-                link.send_bytes(pickle.dumps((what, *given), pickle.HIGHEST_PROTOCOL))
-
-    def _next(self, number: int) -> tuple[Any, ...] | None:
-        """Return what a process does next: play what is next in the log, else read ahead."""
-        at = self._handed[number] - self._played
-        if 0 <= at < len(self._unplayed) and self._unplayed[at].parts:
-            job = self._unplayed[at]
-            self._handed[number] += 1
-            return "play", job, job.log, job.published, job.parts[number]
-        if self._unread:
-            job = self._unread.popleft()
-            unread, job.unread = job.unread, None
-            return "read", job, unread
-        return None
+            if plan.comparison is not None and one.comparison is not None:
+                plan.comparison.join(one.comparison)
+        for at, moment in enumerate(plan.moments):
+            moment.join([one.moments[at] for one in ended], plan.settings[0])
+        if not isinstance(plan.source, TopicSource):
+            self._told.notes += ended[0].notes
+        self._nothing = ended[0].nothing
 
 
-def _merged(parts: Sequence[Played]) -> list[Message]:
-    """Return the updates of all owners in the order of the log."""
-    keys = [key for part in parts for key in part.keys]
-    values = [value for part in parts for value in part.values]
+def _merged(parts: Sequence[Placed]) -> list[Message]:
+    """Return the updates of all processes in the order of the log."""
+    # As `Message(key, value, ())`, without a step of Python for each.
+    message = partial(tuple.__new__, Message)
+    updates = [
+        update for part in parts for update in map(message, zip(part.keys, part.values, repeat(())))
+    ]
+    if len(parts) == 1:
+        return updates
     indexes = [index for part in parts for index in part.indexes]
     offsets = [offset for part in parts for offset in part.offsets]
     # Of one event there is one owner, whose updates are in their order.
-    order = np.lexsort((indexes, offsets)).tolist()
-    return [Message(keys[at], values[at], ()) for at in order]
+    return [updates[at] for at in np.lexsort((indexes, offsets)).tolist()]
 
 
-def _packed(run: Run) -> tuple[Any, ...]:
-    """Return a run as it goes to another process."""
-    match run:
-        case LineRun():
-            return "lines", run.text, run.count, run.first
-        case TableRun():
-            return "rows", run.table.path, run.first, run.last
-        case RecordRun(records=list() as records):
-            # The client's own objects stay with it.
-            plain = [Taken(one.offset, one.timestamp, one.key, one.value) for one in records]
-            return "records", plain, run.last
-        case RecordRun():
-            return "records", run.records, run.last
-    return "as it is", run
+def _context() -> BaseContext:
+    """Return how processes are started: by a fork, which has all loaded, where that is safe."""
+    alone = threading.active_count() == 1
+    return multiprocessing.get_context("fork" if alone and sys.platform == "linux" else "spawn")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -10,7 +12,6 @@ import numpy as np
 from engine import Roc
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterator, Sequence
 
     from config import Settings
@@ -25,6 +26,8 @@ BINS: Final = 120
 CURVE_POINTS: Final = 400
 MOMENT_KEYS: Final = 12
 """Keys of which curves are kept at each moment."""
+
+_key = attrgetter("key")
 
 COSTS: Final = ("optimal", "rate-driven", "brier")
 
@@ -88,14 +91,17 @@ class Moment:
 
     def take(self, tape: Tape) -> None:
         """Take the curves of a tape's windows."""
+        taken: Counter[str] = Counter()
         for monitor, key, columns in tape.windows():
-            if len(self.curves) >= MOMENT_KEYS * len(tape.settings.monitors):
+            labels = np.asarray(columns.labels)
+            if not labels.any() or labels.all():
+                continue
+            taken[monitor.name] += 1
+            if taken[monitor.name] > MOMENT_KEYS:
                 self.left_out += 1
                 continue
             roc = Roc()
             roc.extend(columns.scores, columns.labels, columns.weights)
-            if not (roc.positives and roc.negatives):
-                continue
             curve, hull = roc.curve(), roc.hull()
             costs = {kind: roc.cost_curve(kind) for kind in COSTS}
             self.curves.append(
@@ -113,6 +119,15 @@ class Moment:
                     },
                 )
             )
+
+    def join(self, others: Sequence[Moment], settings: Settings) -> None:
+        """Take over what others took of the windows of other keys, at the same place."""
+        curves = sorted((one for other in others for one in other.curves), key=_key)
+        self.left_out = sum(other.left_out for other in others)
+        for monitor in settings.monitors:
+            found = [one for one in curves if one.monitor == monitor.name]
+            self.curves += found[:MOMENT_KEYS]
+            self.left_out += len(found[MOMENT_KEYS:])
 
 
 @dataclass(slots=True)

@@ -234,5 +234,5 @@ def _told(firings: Iterable[Firing | None]) -> str:
     known = [one for one in firings if one is not None]
     if not known:
         return "never"
-    first = min(known, key=lambda one: (one.time, one.offset))
+    first = min(known, key=lambda one: (one.time, one.topic, one.offset))
     return f"{first.key}@{first.offset}"

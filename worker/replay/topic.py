@@ -7,6 +7,7 @@ is to read is asked with confluent-kafka.
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,11 +21,12 @@ from worker.replay.records import Log, RecordRun
 from worker.replay.span import Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from confluent_kafka.admin import AdminClient
 
     from config import EventSettings, Settings
+    from worker.events import Batch
     from worker.replay.records import Run
     from worker.replay.span import Bound
     from worker.transport.reader import Reader
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 ANSWER_SECONDS: Final = 10.0
 WARM_RECORDS: Final = 20_000
 """How far the first look before `--from` goes back; each further look goes twice as far."""
+
+CHUNK: Final = 1 << 18
+"""Offsets that one of several processes fetches; what comes behind them is fetched in vain."""
 
 _RUN: Final = 100_000
 """Records of a run at the most: many, for a key's window then stays in the cache for long."""
@@ -83,6 +88,7 @@ class TopicSource:
         self._settings = settings
         self._parts: list[Part] = []
         self._read = 0
+        self._known = self._shared = False
 
     @property
     def several(self) -> bool:
@@ -93,6 +99,10 @@ class TopicSource:
     def total(self) -> int | None:
         """Offsets to read; None before the first is read."""
         return sum(part.stop - part.first for part in self._parts) if self._parts else None
+
+    def load(self) -> None:
+        """Import what reading takes."""
+        importlib.import_module("worker.transport.reader")
 
     def position(self) -> int:
         """Return how many offsets are read."""
@@ -110,6 +120,35 @@ class TopicSource:
         """
         return self._numbers(self._broker())
 
+    def look_up(self) -> list[Part]:
+        """Find what there is to read, for the next `runs`.
+
+        Raises
+        ------
+        RocstreamError, SettingsError
+            As `runs`.
+        """
+        broker = self._broker()
+        with self._reader() as reader:
+            self._parts = self._look_up(broker, reader)
+        self._tell()
+        self._known = True
+        return self._parts
+
+    def found(self, parts: Sequence[Part], lot: tuple[int, int] | None) -> None:
+        """Read what another process has looked up.
+
+        Parameters
+        ----------
+        parts
+            All of it.
+        lot
+            Which of the parts: those from the first number on, each second number; None reads all,
+            in runs that are the same in each process, and fetched where they are asked for.
+        """
+        self._parts = list(parts if lot is None else parts[lot[0] :: lot[1]])
+        self._known, self._shared = True, lot is None
+
     def runs(self, readings: Sequence[EventSettings]) -> Iterator[tuple[Log, Run]]:
         """Yield the partitions one after the other, in the order of their numbers.
 
@@ -120,25 +159,29 @@ class TopicSource:
         SettingsError
             When the topic does not exist, or `--from` lies before what is kept of it.
         """
-        # The worker's own client takes half a second to load, which files need not wait for.
-        from worker.transport.reader import Reader  # noqa: PLC0415
-
         parsers = [Parser(event) for event in readings]
-        broker = self._broker()
-        with Reader(self._settings) as reader:
-            self._parts = self._look_up(broker, reader)
-            self._tell()
+        if not self._known:
+            self.look_up()
+        self._known = False
+        with self._reader() as reader:
             for part in self._parts:
                 done = self._read
                 log = Log(self.name, part.number, part.first, part.since, counted=part.counted)
                 yield log, RecordRun([], part.first, parsers)
-                for run in self._runs(reader, part, parsers):
+                runs = self._chunks if self._shared else self._runs
+                for run in runs(reader, part, parsers):
                     yield log, run
                     self._read = done + run.last - part.first
 
     def where(self, log: Log, offset: int) -> str:
         """Say where a record stands: `topic[partition]@offset`."""
         return f"{log.topic}[{log.partition}]@{offset}"
+
+    def _reader(self) -> Reader:
+        # The worker's own client takes half a second to load, which files need not wait for.
+        from worker.transport.reader import Reader  # noqa: PLC0415
+
+        return Reader(self._settings)
 
     def _broker(self) -> AdminClient:
         cluster = Cluster(self._settings)
@@ -270,3 +313,46 @@ class TopicSource:
         for run in reader.runs(self.name, part.number, part.first, part.stop, _RUN):
             found = RecordRun(run.records, run.end, parsers)
             yield found if run.end <= part.stop else found.cut(part.first, part.stop)
+
+    def _chunks(self, reader: Reader, part: Part, parsers: Sequence[Parser]) -> Iterator[FetchRun]:
+        def read(first: int, stop: int) -> Iterator[RecordRun]:
+            yield from self._runs(reader, part._replace(first=first, stop=stop), parsers)
+
+        for bounds in _cuts(part):
+            yield FetchRun(read, *bounds)
+
+
+def _cuts(part: Part) -> Iterator[tuple[int, int]]:
+    """Yield stretches of a partition of at most `CHUNK` offsets, cut where updates begin."""
+    for low, high in ((part.first, part.since), (part.since, part.stop)):
+        for first in range(low, high, CHUNK):
+            yield first, min(first + CHUNK, high)
+
+
+class FetchRun:
+    """A stretch of a partition that is fetched when its records are asked for, and then kept."""
+
+    def __init__(
+        self, read: Callable[[int, int], Iterator[RecordRun]], first: int, last: int
+    ) -> None:
+        self._read = read
+        self.first, self.last = first, last
+        self._found: list[RecordRun] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of offsets, each of which may have a record."""
+        return self.last - self.first
+
+    def cut(self, start: int, stop: int) -> FetchRun:
+        """Return the records with offsets in [start, stop)."""
+        first = min(max(start, self.first), self.last)
+        return FetchRun(self._read, first, max(min(stop, self.last), first))
+
+    def batches(
+        self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
+    ) -> Iterator[Batch]:
+        """Take the records apart as the reading of this number says."""
+        if self._found is None:
+            self._found = list(self._read(self.first, self.last))
+        for run in self._found:
+            yield from run.batches(reading, watermark, tick)

@@ -1,0 +1,240 @@
+"""Several processes give what one gives: updates, tables, comparisons, reports and plots."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import re
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from inmemory import HEAD
+
+from config.errors import RocstreamError
+from worker.cli.commands import run as rocstream
+from worker.replay import lines, shards
+from worker.replay.owner import Plan, serve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from config import Settings
+
+MONITORS = """
+[event]
+key = "key"
+time = "time"
+
+[[monitor]]
+name = "short"
+window = { kind = "count", size = 40, slide = 7 }
+
+[[monitor]]
+name = "long"
+window = { kind = "count", size = 300, slide = 10 }
+metrics = ["auc"]
+"""
+START = 1_764_460_000_000
+KEYS = ("007", "NA", "model-a", "model-b", "ключ")
+WAIT_SECONDS = 30.0
+
+
+@pytest.fixture
+def days(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of all formats, read in many runs."""
+    rng = random.Random(1)  # noqa: S311 - a seeded stream
+    documents = [
+        {
+            "key": rng.choice(KEYS),
+            "score": round(rng.gauss(label, 1.5), 1),
+            "new": round(rng.gauss(label, 1.2), 1),
+            "label": label,
+            "time": START + number * 1_000,
+        }
+        for number in range(4_000)
+        for label in [int(rng.random() < 0.3)]
+    ]
+    folder = tmp_path / "days"
+    folder.mkdir()
+    bad = {"key": 1.5, "score": 1, "label": 1, "time": START}
+    (folder / "1.jsonl").write_bytes(
+        b"".join(orjson.dumps(one) + b"\n" for one in [*documents[:1_500], bad, {}])
+    )
+    pq.write_table(
+        pa.Table.from_pylist(documents[1_500:3_000]), folder / "2.parquet", row_group_size=200
+    )
+    (folder / "3.csv").write_text(
+        "time,key,score,new,label\n"
+        + "".join(
+            "{time},{key},{score},{new},{label}\n".format_map(one) for one in documents[3_000:]
+        )
+        + "x,k,1\n"
+    )
+    (tmp_path / "job.toml").write_text(HEAD + MONITORS)
+    # Processes that are forked have these as well.
+    monkeypatch.setattr(lines, "FIRST_BYTES", 1 << 12)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 1 << 13)
+    return folder
+
+
+def replayed(days: Path, processes: int, out: str, *options: str) -> tuple[int, Path]:
+    """Replay into a folder of its own; return the exit code and the folder."""
+    folder = days.with_name(f"with-{processes}")
+    folder.mkdir(exist_ok=True)
+    command = ["replay", "-c", str(days.with_name("job.toml")), str(days)]
+    command += ["-o", str(folder / out), "-j", str(processes), *options]
+    given = [one.replace("FOLDER", str(folder)) for one in command]
+    return rocstream(given), folder
+
+
+def told(text: str) -> str:
+    """What was told, without what no two runs share."""
+    return re.sub(r"in [0-9.]+ s \([0-9,]+/s\)|with-[0-9]", "", " ".join(text.split()))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--from", "500", "--only", "[!N]*", "--rejected", "FOLDER/bad"],
+        ["--from", "2025-11-30T00:08:00Z", "--to", "2025-11-30T00:50:00Z", "--cold"],
+        ["--sweep", "short:window.size=20,60", "--alert", "auc < 0.9 for 2", "--change", "700"],
+        ["--compare", "new"],
+        ["--compare-keys", "007", "NA", "--pair-by", "label", "--rejected", "FOLDER/bad"],
+        ["--report", "FOLDER/r.html", "--moment", "600", "--alert", "h > 0.1"],
+        ["--plot", "FOLDER/p.svg", "--compare", "new"],
+    ],
+    ids=lambda options: options[0] + options[2][:6] if len(options) > 2 else options[0],
+)
+def test_several_processes_give_what_one_gives(
+    days: Path, capfd: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    found = []
+    for processes in (1, 2, 3):
+        code, folder = replayed(days, processes, "u.jsonl", *options)
+        assert code == 0
+        said = capfd.readouterr()
+        files = {one.name: one.read_bytes() for one in sorted(folder.iterdir())}
+        for name in files.keys() & {"r.html"}:
+            files[name] = told(files[name].decode()).encode()
+        found.append((told(said.out), told(said.err), files))
+    assert any(content.count(b"\n") > 20 for content in found[0][2].values())
+    for one in found[1:]:
+        assert one[2] == found[0][2]
+        assert one[:2] == found[0][:2]
+
+
+def test_processes_that_are_not_forked_give_it_too(
+    days: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, folder = replayed(days, 1, "u.jsonl", "--compare", "new")
+    assert code == 0
+    monkeypatch.setattr(shards, "_context", lambda: multiprocessing.get_context("spawn"))
+    code, other = replayed(days, 2, "u.jsonl", "--compare", "new")
+    assert code == 0
+    assert (other / "u.jsonl").read_bytes() == (folder / "u.jsonl").read_bytes()
+
+
+def test_what_lies_before_a_cut_comes_out_of_several_processes(
+    days: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (days / "4.jsonl.gz").write_bytes(b"\x1f\x8b\x08")
+    found = []
+    for processes in (1, 2):
+        code, folder = replayed(days, processes, "u.jsonl")
+        assert code == 1
+        found.append((folder / "u.jsonl.partial").read_bytes())
+        assert "4.jsonl.gz is cut short" in capfd.readouterr().err
+    assert found[0] == found[1]
+    assert found[0].count(b"\n") > 500
+
+
+def test_keys_that_leave_files_are_not_shared_out(
+    days: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    days.with_name("job.toml").write_text(HEAD + MONITORS + 'key_ttl = "1h"\n')
+    assert replayed(days, 2, "u.jsonl")[0] == 2
+    said = " ".join(capfd.readouterr().err.split())
+    assert 'which keys of the monitor "long" leave (key_ttl, key_limit) hangs on all keys' in said
+    assert "and files are one: leave --processes out, or replay a topic" in said
+
+
+class Broken:
+    """A source that cannot be read."""
+
+    name = "broken"
+    several = False
+
+    def __init__(self, error: Exception) -> None:
+        self.notes: list[str] = []
+        self.error = error
+
+    def runs(self, _readings: Any) -> Any:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "says"),
+    [
+        (RocstreamError("so it is"), RocstreamError, "so it is"),
+        (MemoryError(), RocstreamError, "out of memory: take fewer with --processes"),
+        (ZeroDivisionError("by 0"), RuntimeError, "failed: ZeroDivisionError: by 0"),
+        (KeyError("k"), RuntimeError, "failed: KeyError: 'k'"),
+    ],
+)
+def test_an_error_is_the_last_word_of_a_process(
+    settings_of: Callable[..., Settings], error: Exception, kind: type[Exception], says: str
+) -> None:
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe(duplex=False)
+    inbox, _outside = context.Pipe(duplex=False)
+    plan = Plan([settings_of()], Broken(error))  # type: ignore[arg-type]
+    child = context.Process(target=serve, args=(plan, 0, there, [inbox], [context.Lock()]))
+    child.start()
+    try:
+        assert here.poll(WAIT_SECONDS)
+        answer = here.recv()
+    finally:
+        child.join(WAIT_SECONDS)
+        for end in (here, there, inbox, _outside):
+            end.close()
+    assert child.exitcode == 0
+    assert type(answer) is kind
+    assert says in str(answer)
+    if kind is RuntimeError:
+        assert "in runs" in answer.__notes__[0]
+
+
+class Dying(Broken):
+    """A source whose process ends while it reads, as one does that is killed."""
+
+    def load(self) -> None:
+        """Import nothing."""
+
+    def runs(self, _readings: Any) -> Any:
+        import os  # noqa: PLC0415 - in the process
+
+        os._exit(9)
+
+
+def test_a_process_that_is_gone_is_told_of(settings_of: Callable[..., Settings]) -> None:
+    plan = Plan([settings_of()], Dying(KeyError()))  # type: ignore[arg-type]
+    player = shards.ShardedPlayer(plan, 2)
+    with player.running(), pytest.raises(RocstreamError, match=r"process 0 .* ended unexpectedly"):
+        list(player)
+
+
+def test_what_a_process_is_ahead_with_comes_in_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "IN_MEMORY", 100)
+    spool = shards._Spool()
+    for turn in range(3):
+        for number in range(50):
+            spool.put(b"%d" % number * turn)
+        assert [spool.take() for _ in range(30)] == [b"%d" % n * turn for n in range(30)]
+        spool.put(b"last")
+        assert [spool.take() for _ in range(20)] == [b"%d" % n * turn for n in range(30, 50)]
+        assert (spool.take(), spool.take(), spool.empty) == (b"last", None, True)
+    spool.close()
