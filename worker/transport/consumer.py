@@ -21,7 +21,7 @@ from faust.tables.recovery import RebalanceAgain
 from faust.transport.drivers import aiokafka as stock
 from faust.types import TP, ConsumerMessage
 
-from worker.transport import by_id, fetch
+from worker.transport import by_id, fetch, membership
 from worker.transport.offsets import OFFSET_MARK, GroupOffset
 
 if TYPE_CHECKING:
@@ -58,6 +58,9 @@ class ConsumerThread(stock.AIOKafkaConsumerThread):
         if job.layout.events_id:
             ids = {job.settings.topics.events: job.layout.events_id}
             by_id.install(consumer._client, ids, job.ground.doubt)  # noqa: SLF001
+        if job.settings.kafka.group_instance_id is not None:
+            instance = job.settings.kafka.group_instance_id
+            membership.install(consumer._client, instance, job.replaced)  # noqa: SLF001
         return consumer
 
     async def on_start(self) -> None:

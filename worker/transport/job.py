@@ -18,7 +18,7 @@ import faust
 import structlog
 from faust.app.base import BootStrategy
 
-from config.errors import DecisionError, RocstreamError
+from config.errors import DecisionError, RocstreamError, SettingsError
 from config.kafka import librdkafka
 from worker.pipeline import Pipeline
 from worker.transport.changelog import Reader, Restored
@@ -127,6 +127,16 @@ class Job:
             task.dead = True
         if not self.failed.done():
             self.failed.set_result(error)
+
+    def replaced(self) -> None:
+        """End the job: another worker has its instance id. May be called from any thread."""
+        kafka = self.settings.kafka
+        error = SettingsError(
+            f'kafka.group_instance_id = "{kafka.group_instance_id}": another worker has joined the '
+            f"group {kafka.group} under this name, so this one leaves: give each worker a name of "
+            "its own"
+        )
+        self.failed.get_loop().call_soon_threadsafe(self.fail, error)
 
     def find(self, message: Message) -> Task | None:
         """Return the task that a run belongs to; None when the run is of another assignment."""

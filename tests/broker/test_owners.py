@@ -1,0 +1,91 @@
+"""Who owns a task: two workers that both think they do, and a coordinator that has forgotten."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+from computed import assert_exactly, expected_updates, reference_h, tied_events
+from jobs import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from kafka_broker import Broker
+
+pytestmark = pytest.mark.broker
+
+MONITOR = """
+[[monitor]]
+name = "last-500"
+window = { kind = "count", size = 500, slide = 50 }
+metrics = ["auc", "h"]
+"""
+IDS = "__transaction_state"
+INSTANCE = "ROCSTREAM__KAFKA__GROUP_INSTANCE_ID"
+
+
+def test_of_two_workers_with_one_instance_id_the_older_leaves(
+    new_job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = new_job(partitions=2)
+    events = tied_events(6_000, keys=6, seed=5)
+    expected = expected_updates(events, reference_h)
+    monkeypatch.setenv(INSTANCE, "pod-0")
+    with job.worker() as older:
+        older.wait_until_ready()
+        job.produce(events[:3_000])
+        older.wait_for(lambda: len(job.read(job.settings.topics.updates, 0)) > 20)
+        with job.worker() as newer:
+            job.produce(events[3_000:])
+            assert older.exit_code() == 2, older.text()[-3000:]
+            last = older.text().splitlines()[-1]
+            assert 'kafka.group_instance_id = "pod-0": another worker has joined' in last
+            assert "give each worker a name of its own" in last
+            assert "Traceback" not in older.text()
+            assert_exactly(job.updates(len(expected)), expected)
+            newer.signal(signal.SIGTERM)
+            assert newer.exit_code() == 0, newer.text()[-3000:]
+
+
+@pytest.fixture
+def forgetful_kafka() -> Iterator[Broker]:
+    """A broker that forgets a transactional id soon after it was used last."""
+    import brokers  # noqa: PLC0415 - there once tests/conftest.py is loaded
+
+    broker = brokers.with_properties(
+        {
+            "transactional.id.expiration.ms": "1500",
+            "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
+        },
+        tuple(brokers.free_ports(2)),
+    )
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.close()
+
+
+def test_a_task_whose_transactional_id_was_forgotten_is_opened_anew(
+    forgetful_kafka: Broker, tmp_path: Path
+) -> None:
+    """Sent again, a transaction of a former owner would go through alike."""
+    job = Job(forgetful_kafka.bootstrap_servers, tmp_path, MONITOR, 1)
+    job.create_topics()
+    events = tied_events(2_000, keys=2, seed=7)
+    expected = expected_updates(events, reference_h)
+    with job.worker() as worker:
+        worker.wait_until_ready()
+        job.produce(events[:1_000])
+        worker.wait_for(lambda: job.state()["events"] == 1_000)
+        # Where coordinators keep transactional ids, an empty record is one forgotten.
+        worker.wait_for(lambda: any(one.value is None for one in job.read(IDS, 0)))
+        job.produce(events[1_000:])
+        assert_exactly(job.updates(len(expected)), expected)
+        assert worker.text().count("task failed") == 1, worker.text()[-3000:]
+        assert "sent again" not in worker.text()
+        worker.signal(signal.SIGTERM)
+        assert worker.exit_code() == 0, worker.text()[-3000:]

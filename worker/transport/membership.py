@@ -1,0 +1,97 @@
+"""A worker that is fenced in its group: another one has joined under the same instance id.
+
+aiokafka's heartbeats do not say which instance they come from, so a broker tells the older of two
+such workers only that it is no member. It then joins anew, which throws the newer one out, and so
+on: neither would ever get anything done. Here heartbeats name the instance, and whoever is told
+that it has been replaced leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from aiokafka.client import AIOKafkaClient, ConnectionGroup
+from aiokafka.protocol.api import RequestStruct
+from aiokafka.protocol.group import HeartbeatRequest, HeartbeatResponse_v1
+from aiokafka.protocol.types import Int32, Schema, String
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+VERSION: Final = 3
+
+_FENCED: Final = 82
+"""What a broker answers to a member whose instance id another one has joined with."""
+
+
+class HeartbeatResponse(HeartbeatResponse_v1):  # type: ignore[misc]
+    """Of version 3, which is as version 1 was."""
+
+    API_VERSION = VERSION
+
+
+class HeartbeatStruct(RequestStruct):  # type: ignore[misc]
+    """What goes over the wire in version 3."""
+
+    API_KEY = 12
+    API_VERSION = VERSION
+    RESPONSE_TYPE = HeartbeatResponse
+    SCHEMA: ClassVar[Schema] = Schema(
+        ("group", String("utf-8")),
+        ("generation_id", Int32),
+        ("member_id", String("utf-8")),
+        ("group_instance_id", String("utf-8")),
+    )
+
+
+class Heartbeat(HeartbeatRequest):  # type: ignore[misc]
+    """A heartbeat that says which instance it comes from, where the broker takes that.
+
+    Parameters
+    ----------
+    beat
+        The heartbeat as aiokafka made it.
+    instance
+        The worker's ``kafka.group_instance_id``.
+    """
+
+    def __init__(self, beat: HeartbeatRequest, instance: str) -> None:
+        self.__dict__.update(beat.__dict__)
+        self._instance = instance
+
+    def prepare(self, versions: dict[int, tuple[int, int]]) -> Any:
+        """Return what is sent to a broker that takes these versions of each request."""
+        low, high = versions.get(self.API_KEY, (0, 0))
+        if not low <= VERSION <= high:
+            return super().prepare(versions)
+        return HeartbeatStruct(self._group, self._generation_id, self._member_id, self._instance)
+
+
+def install(client: AIOKafkaClient, instance: str, on_fenced: Callable[[], None]) -> None:
+    """Have a client notice when another worker has its instance id.
+
+    Parameters
+    ----------
+    client
+        Of a member of the group.
+    instance
+        The worker's ``kafka.group_instance_id``.
+    on_fenced
+        Called, in the client's thread, when it was replaced. The request that was answered so ends
+        only when it is called off: aiokafka knows no such answer.
+    """
+    send = client.send
+
+    async def send_named(
+        node: int, request: Any, *, group: ConnectionGroup = ConnectionGroup.DEFAULT
+    ) -> Any:
+        if type(request) is HeartbeatRequest:
+            request = Heartbeat(request, instance)
+        response = await send(node, request, group=group)
+        if getattr(response, "error_code", 0) == _FENCED:
+            on_fenced()
+            await asyncio.get_running_loop().create_future()
+        return response
+
+    client.send = send_named
