@@ -268,9 +268,10 @@ class Cluster:
         RocstreamError
             With the topic's name and the broker's reason, for the first that failed.
         """
+        needed = {plan.name: plan for plan in wanted}
         new = [
             NewTopic(plan.name, plan.partitions, plan.replication, config=dict(plan.settings))
-            for plan in wanted
+            for plan in needed.values()
         ]
         if not new:
             return
@@ -284,6 +285,11 @@ class Cluster:
             try:
                 future.result()
             except KafkaException as error:
+                if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    raise RocstreamError(
+                        f"the user may not create the topic {name} ({needed[name].setting}): grant "
+                        "CREATE on it"
+                    ) from error
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise RocstreamError(f"topic {name} was not made: {_text(error)}") from error
 
@@ -347,12 +353,20 @@ class Cluster:
             return bool(error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED)
         return False
 
-    def absent(self, plan: Plan) -> RocstreamError:
-        """Return what is to be said of a topic that is not among those we see."""
+    def absent(self, plan: Plan, *operations: str) -> RocstreamError:
+        """Return what is to be said of a topic that is not among those we see.
+
+        Parameters
+        ----------
+        plan
+            Of the topic.
+        operations
+            What would be done with it; by default what a worker does.
+        """
         if self.hidden(plan.name):
             return RocstreamError(
                 f"the user may not see the topic {plan.name} ({plan.setting}): grant "
-                f"{' and '.join(plan.operations)} on it"
+                f"{' and '.join(operations or plan.operations)} on it"
             )
         return SettingsError(
             f"the topic {plan.name} ({plan.setting}) does not exist: make it with `rocstream "

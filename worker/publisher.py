@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from config.errors import RocstreamError
 from config.kafka import librdkafka
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError
-
     from config import Settings
 
 DELIVERY_SECONDS: Final = 30.0
 """The broker may take this long to confirm an event; after that it counts as gone."""
+
+_FORBIDDEN: Final = frozenset(
+    # The second for want of a right to write to any topic at all.
+    {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
+)
 
 
 class Publisher:
@@ -34,6 +37,7 @@ class Publisher:
         self._topic = settings.topics.events
         self._servers = ", ".join(settings.kafka.bootstrap_servers)
         self._failure = ""
+        self._forbidden = False
         self._producer = Producer(
             {
                 "compression.type": "lz4",
@@ -63,6 +67,7 @@ class Publisher:
                 self._producer.poll(0.1)
                 self._check()
             except KafkaException as error:
+                self._check()
                 raise RocstreamError(
                     f"an event was not sent to {self._topic}: {error.args[0].str()}"
                 ) from error
@@ -94,6 +99,10 @@ class Publisher:
         del self._producer
 
     def _check(self) -> None:
+        if self._forbidden:
+            raise RocstreamError(
+                f"the user may not write the topic {self._topic} (topics.events): grant WRITE on it"
+            )
         if self._failure:
             raise RocstreamError(
                 f"the broker at {self._servers} did not take all events for {self._topic}: "
@@ -106,3 +115,4 @@ class Publisher:
             self.delivered += 1
         elif not self._failure:
             self._failure = error.str()
+            self._forbidden = error.code() in _FORBIDDEN

@@ -18,7 +18,7 @@ from aiokafka.protocol.group import HeartbeatRequest
 from aiokafka.protocol.transaction import AddOffsetsToTxnRequest
 
 from config.errors import RocstreamError
-from worker.admin import Cluster, plans
+from worker.admin import Cluster, changelog_name, plans
 from worker.transport.connection import aiokafka, quiet
 from worker.transport.offsets import OFFSET_MARK, GroupOffset
 
@@ -42,6 +42,61 @@ _NOBODY: Final = 0
 
 _NO_GROUP: Final = errors.GroupAuthorizationFailedError
 _NO_ID: Final = errors.TransactionalIdAuthorizationFailed
+
+
+_WORK: Final = ("worker", "check", "reset")
+"""Commands that do a worker's work, or look whether it could be done."""
+
+
+class Right(NamedTuple):
+    """What the user of some commands must be allowed to do; READ and WRITE include DESCRIBE.
+
+    Attributes
+    ----------
+    resource
+        Of what kind: topic, group, or transactional id (by prefix).
+    name
+        Which one: the setting with its name, or a name made from ``<group>``.
+    operation
+        In capitals.
+    commands
+        That need it.
+    """
+
+    resource: str
+    name: str
+    operation: str
+    commands: tuple[str, ...]
+
+    def of(self, settings: Settings) -> str:
+        """Return the name that the resource has in a job."""
+        topics, group = settings.topics, settings.kafka.group
+        return {
+            "topics.events": topics.events,
+            "topics.updates": topics.updates,
+            "topics.rejected": topics.rejected,
+            "<group>-windows-changelog": changelog_name(settings),
+            "kafka.group": group,
+        }.get(self.name) or self.name.replace("<group>", group)
+
+
+NEEDED: Final = (
+    Right("topic", "topics.events", "READ", (*_WORK, "replay")),
+    Right("topic", "topics.updates", "WRITE", _WORK),
+    Right("topic", "topics.rejected", "WRITE", _WORK),
+    Right("topic", "<group>-windows-changelog", "READ", _WORK),
+    Right("topic", "<group>-windows-changelog", "WRITE", _WORK),
+    Right("group", "kafka.group", "READ", _WORK),
+    Right("transactional id", "<group>-", "WRITE", _WORK),
+    Right("topic", "topics.updates", "READ", ("tail",)),
+    Right("group", "<group>-tail", "READ", ("tail",)),
+    Right("topic", "topics.events", "WRITE", ("send",)),
+    Right("topic", "topics.events", "CREATE", ("topics create",)),
+    Right("topic", "topics.updates", "CREATE", ("topics create",)),
+    Right("topic", "topics.rejected", "CREATE", ("topics create",)),
+    Right("topic", "<group>-windows-changelog", "CREATE", ("topics create",)),
+)
+"""The least that each command can do with: the table under Permissions in docs/operations.md."""
 
 
 class Rights(NamedTuple):
@@ -89,7 +144,7 @@ def rights(settings: Settings, partitions: Iterable[int]) -> Rights:
 
 
 def refuse_forbidden(settings: Settings, partitions: int) -> None:
-    """Refuse to start a worker whose user lacks a permission: it would stop in the middle.
+    """Refuse to begin as a user who lacks a worker's permissions: it would stop in the middle.
 
     Only a broker that knows who we are is asked. Blocks some seconds at the most.
 

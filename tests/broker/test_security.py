@@ -22,6 +22,8 @@ from confluent_kafka.admin import (
 )
 from jobs import Job
 
+from worker.rights import NEEDED, Right
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -322,30 +324,26 @@ def test_a_traceback_shows_no_password(
     assert secured.password not in done.out + done.err
 
 
-def grants(job: Job) -> dict[str, AclBinding]:
-    """Return the least that a worker and `check` need, as docs/operations.md lists it."""
-    topics, group = job.settings.topics, job.settings.kafka.group
-    topic, literal = ResourceType.TOPIC, ResourcePatternType.LITERAL
-    listed = (
-        ("READ events", topic, topics.events, literal, AclOperation.READ),
-        ("WRITE updates", topic, topics.updates, literal, AclOperation.WRITE),
-        ("WRITE rejected", topic, topics.rejected, literal, AclOperation.WRITE),
-        ("READ changelog", topic, f"{group}-windows-changelog", literal, AclOperation.READ),
-        ("WRITE changelog", topic, f"{group}-windows-changelog", literal, AclOperation.WRITE),
-        ("READ group", ResourceType.GROUP, group, literal, AclOperation.READ),
-        (
-            "WRITE ids",
-            ResourceType.TRANSACTIONAL_ID,
-            f"{group}-",
-            ResourcePatternType.PREFIXED,
-            AclOperation.WRITE,
-        ),
+def binding(right: Right, job: Job, operation: str = "") -> AclBinding:
+    """Return the entry that gives a right to the guest, or another on what it is a right to."""
+    literal = right.resource != "transactional id"
+    return AclBinding(
+        ResourceType[right.resource.upper().replace(" ", "_")],
+        right.of(job.settings),
+        ResourcePatternType.LITERAL if literal else ResourcePatternType.PREFIXED,
+        f"User:{support.GUEST}",
+        "*",
+        AclOperation[operation or right.operation],
+        AclPermissionType.ALLOW,
     )
+
+
+def grants(job: Job) -> dict[str, AclBinding]:
+    """Return the least that a worker and `check` need, under short names."""
     return {
-        name: AclBinding(
-            kind, of, pattern, f"User:{support.GUEST}", "*", operation, AclPermissionType.ALLOW
-        )
-        for name, kind, of, pattern, operation in listed
+        f"{right.operation} {right.name.removeprefix('topics.')}": binding(right, job)
+        for right in NEEDED
+        if "worker" in right.commands
     }
 
 
@@ -398,14 +396,14 @@ def test_check_names_each_permission_that_lacks_until_a_worker_works(
     grant(rights["READ events"])
     grant(rights["WRITE updates"])
     grant(rights["WRITE rejected"])
-    grant(rights["READ changelog"])
+    grant(rights["READ <group>-windows-changelog"])
     code, out = check()
     assert code == 1
     assert f"the user may not write the topic {group}-windows-changelog" in out
     assert out.count("may not see") == 0
     assert f"the user may not read the group {group}: grant READ on it" in out
     assert f"transactional id {group}-0 and 1 more: grant WRITE" in out
-    for name in ("WRITE changelog", "READ group", "WRITE ids"):
+    for name in ("WRITE <group>-windows-changelog", "READ kafka.group", "WRITE <group>-"):
         grant(rights[name])
     code, out = check()
     assert code == 0, out
@@ -422,15 +420,70 @@ def test_check_names_each_permission_that_lacks_until_a_worker_works(
     assert "the state fits the log" in out
 
 
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "tail": ("tail", "--once", "--json"),
+    "replay": ("replay", "-o", "-"),
+    "send": ("send", "-"),
+    "reset": ("reset", "--to-earliest", "--yes"),
+    "topics create": ("topics", "create"),
+}
+
+
+@pytest.mark.slow
+def test_each_command_does_with_its_rights_and_names_the_one_that_lacks(
+    secured: support.Secured, new_sasl_job: Callable[..., Job]
+) -> None:
+    """Each case is a job of its own, so that all can be asked at once."""
+    needed = {name: [one for one in NEEDED if name in one.commands] for name in COMMANDS}
+    # Some rights go the same way as others, and each case is a process.
+    alike = {
+        "reset": {"topics.events", "topics.updates", "topics.rejected"},
+        "topics create": {"topics.events", "topics.updates", "topics.rejected"},
+    }
+    cases = [
+        (name, lacking, new_sasl_job(username=support.GUEST, password=secured.password))
+        for name, rights in needed.items()
+        for lacking in (None, *rights)
+        if lacking is None or lacking.name not in alike.get(name, ())
+    ]
+    events = tied_events(200, keys=2)
+    for name, _, job in cases:
+        if name != "topics create":
+            job.create_topics()
+        if name in {"replay", "reset"}:
+            job.produce(events)
+    given = [
+        binding(right, job)
+        for name, lacking, job in cases
+        for right in needed[name]
+        if right is not lacking
+    ]
+    admin = secured.admin()
+    for future in admin.create_acls(given).values():
+        future.result(20)
+    with ThreadPoolExecutor(3) as threads:
+        asked = [
+            (name, lacking, job, threads.submit(rocstream, *COMMANDS[name], "-c", job.path))
+            for name, lacking, job in cases
+        ]
+    for name, lacking, job, answer in asked:
+        done = answer.result()
+        if lacking is None:
+            assert done.code == 0, (name, done)
+            continue
+        assert done.code == 1, (name, lacking, done)
+        assert f"{lacking.operation} on " in done.err, (name, lacking, done)
+        assert lacking.of(job.settings) in done.err, (name, lacking, done)
+        assert done.err.startswith("rocstream: the user may not "), (name, lacking, done)
+        assert "Traceback" not in done.err
+
+
 def test_a_replay_needs_to_read_the_events_topic_and_nothing_else(
     guest_job: tuple[Job, Callable[[AclBinding], None], Callable[[AclBinding], None]],
 ) -> None:
     job, grant, revoke = guest_job
-    read = grants(job)["READ events"]
-    see = AclBinding(
-        *(read.restype, read.name, read.resource_pattern_type, read.principal, read.host),
-        *(AclOperation.DESCRIBE, read.permission_type),
-    )
+    events_read, *_ = NEEDED
+    read, see = binding(events_read, job), binding(events_read, job, "DESCRIBE")
     events = tied_events(1_000, keys=2)
     job.produce(events)
     grant(read)
@@ -462,7 +515,7 @@ def test_a_worker_that_lacks_a_permission_ends_with_what_to_grant(
         assert worker.exit_code(40) == 1, worker.text()[-3000:]
         assert unseen in worker.text()
     grant(rights["WRITE updates"])
-    for name in ("WRITE ids", "WRITE changelog"):
+    for name in ("WRITE <group>-", "WRITE <group>-windows-changelog"):
         revoke(rights[name])
     with job.worker() as worker:
         assert worker.exit_code(40) == 1, worker.text()[-3000:]

@@ -15,9 +15,10 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from config.errors import RocstreamError, SettingsError
+from config.errors import RocstreamError
 from config.kafka import librdkafka
 from worker.access import refusal
+from worker.admin import Cluster, plans
 
 if TYPE_CHECKING:
     from config import Settings
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 _PROBE_SECONDS: Final = 2.0
 _ANSWER_SECONDS: Final = 1.0
 _RUN: Final = 2_000
+_FORBIDDEN: Final = frozenset(
+    {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED}
+)
 
 
 class Follower:
@@ -70,6 +74,8 @@ class Follower:
         ------
         SettingsError
             When the topic does not exist, or a broker does not let us in.
+        RocstreamError
+            When the user may not see it.
         CertificateError
             When the broker's certificate is not valid now.
         """
@@ -81,10 +87,8 @@ class Follower:
                 raise why from None
             return False
         if self.topic not in topics or topics[self.topic].error is not None:
-            raise SettingsError(
-                f"the topic {self.topic} (topics.updates) does not exist at {self._servers}: make "
-                "it with `rocstream topics create`, or correct the name"
-            )
+            _, updates, *_ = plans(self._settings)
+            raise Cluster(self._settings).absent(updates, "READ")
         self._unread = set(topics[self.topic].partitions)
         self._consumer.assign(
             [TopicPartition(self.topic, number, self._start) for number in self._unread]
@@ -145,6 +149,11 @@ class Follower:
     def _note(self, error: KafkaError, partition: int | None) -> None:
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
             self._unread.discard(-1 if partition is None else partition)
+        elif error.code() in _FORBIDDEN:
+            what = f"topic {self.topic} (topics.updates)"
+            if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                what = f"group {self._settings.kafka.group}-tail"
+            raise RocstreamError(f"the user may not read the {what}: grant READ on it")
         elif not error.retriable() and not _passing(error):
             raise RocstreamError(f"{self.topic} cannot be read: {error.str()}")
 

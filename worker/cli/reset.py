@@ -67,6 +67,7 @@ def reset(
     """
     # Kafka's and Faust's parts take a second to load, which the other commands need not wait for.
     from worker.reset import Reset  # noqa: PLC0415
+    from worker.rights import refuse_forbidden  # noqa: PLC0415
     from worker.transport.layout import survey  # noqa: PLC0415
 
     settings = options.settings(config)
@@ -81,6 +82,8 @@ def reset(
     layout = survey(settings, Event())
     if layout is None:
         raise RuntimeError("the survey ended although nobody stopped it")
+    # In the middle, some partitions would be moved and others not.
+    refuse_forbidden(settings, layout.partitions)
     job = Reset(settings, layout)
     if not dry_run:
         job.refuse_while_running()

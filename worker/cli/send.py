@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from config.errors import RocstreamError, SettingsError
+from config.errors import RocstreamError
 from worker import admin
 from worker.cli import options, rows, sources
 from worker.cli.rows import Bad
@@ -76,10 +76,7 @@ def send(
     cluster = admin.Cluster(settings)
     cluster.wait(admin.WAIT_SECONDS)
     if settings.topics.events not in cluster.partitions():
-        raise SettingsError(
-            f"the topic {settings.topics.events} (topics.events) does not exist at "
-            f"{cluster.servers}: make it with `rocstream topics create{options.name(config)}`"
-        )
+        raise cluster.absent(admin.plans(settings)[0], "WRITE")
     publisher = Publisher(settings)
     began = time.monotonic()
     try:

@@ -199,6 +199,10 @@ class TopicSource:
                 f"{self._servers} did not answer: {error.args[0].str()}"
             ) from error
         if self.name not in topics or topics[self.name].error is not None:
+            if Cluster(self._settings).hidden(self.name):
+                raise RocstreamError(
+                    f"the user may not see the topic {self.name}: grant READ on it"
+                )
             raise SettingsError(
                 f"the topic {self.name} does not exist at {self._servers}: correct the name "
                 "(topics.events, or --topic)"
