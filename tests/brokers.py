@@ -68,7 +68,11 @@ def find(*, own: bool = False) -> Broker:
 
 
 def with_properties(
-    extra: Mapping[str, str], ports: tuple[int, int], *, heap: int = 512
+    extra: Mapping[str, str],
+    ports: tuple[int, int],
+    *,
+    heap: int = 512,
+    within: Path | None = None,
 ) -> JavaBroker:
     """Return a broker that is not started yet, with properties of its own: always one on Java.
 
@@ -80,6 +84,8 @@ def with_properties(
         Of its listeners PLAINTEXT and CONTROLLER.
     heap
         Java's, in MB.
+    within
+        Where its folder is made; by default with the system's temporary files.
     """
     java, without_java = java_17()
     if java is None:
@@ -87,7 +93,9 @@ def with_properties(
             f"This test needs Java 17 and Maven ({without_java}; on Debian: apt-get install "
             "openjdk-17-jre-headless maven)."
         )
-    return JavaBroker(java, kafka_jars(), brief=True, ports=ports, extra=extra, heap=heap)
+    return JavaBroker(
+        java, kafka_jars(), brief=True, ports=ports, extra=extra, heap=heap, within=within
+    )
 
 
 @contextlib.contextmanager

@@ -86,8 +86,12 @@ def ground(
     *,
     compacting: bool = False,
     java: bool = False,
+    within: Path | None = None,
 ) -> Iterator[Ground]:
-    """Start a broker (with `java` one on Java) and make a job on it; both are gone at the end."""
+    """Start a broker (with `java` one on Java) and make a job on it; both are gone at the end.
+
+    The files of one on Java are `within` a folder.
+    """
     monitors = "".join(
         f'[[monitor]]\nname = "{w.name}"\nmetrics = ["auc", "h"]\n'
         f'window = {{ kind = "count", size = {w.size}, slide = {w.slide} }}\n'
@@ -95,7 +99,7 @@ def ground(
     )
     with (
         tempfile.TemporaryDirectory(prefix="rocstream-chaos-") as folder,
-        _broker(java=java) as broker,
+        _broker(java=java, within=within) as broker,
     ):
         job = Job(broker.bootstrap_servers, Path(folder), monitors, partitions)
         job.create_topics()
@@ -107,7 +111,7 @@ def ground(
 
 
 @contextmanager
-def _broker(*, java: bool) -> Iterator[Any]:
+def _broker(*, java: bool, within: Path | None) -> Iterator[Any]:
     # By its path: with tests/ on sys.path, its folders would hide the packages of the same names.
     spec = importlib.util.spec_from_file_location("brokers", ROOT / "tests" / "brokers.py")
     assert spec is not None
@@ -116,7 +120,7 @@ def _broker(*, java: bool) -> Iterator[Any]:
     sys.modules["brokers"] = brokers
     spec.loader.exec_module(brokers)
     broker = (
-        brokers.with_properties({}, tuple(brokers.free_ports(2)))
+        brokers.with_properties({}, tuple(brokers.free_ports(2)), within=within)
         if java
         else brokers.find(own=True)
     )

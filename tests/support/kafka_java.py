@@ -66,7 +66,7 @@ class JavaBroker(Broker):
     a test starts for itself does not live long enough for the rest to matter.
 
     `ports` are those of its listeners PLAINTEXT and CONTROLLER, `extra` are broker properties that
-    go before those it has otherwise, and `heap` is Java's, in MB.
+    go before those it has otherwise, and `heap` is Java's, in MB. Its folder is made `within` one.
     """
 
     def __init__(
@@ -78,13 +78,14 @@ class JavaBroker(Broker):
         ports: tuple[int, int] | None = None,
         extra: Mapping[str, str] | None = None,
         heap: int = 512,
+        within: Path | None = None,
     ) -> None:
         port, controller = ports or free_ports(2)
         extra = extra or {}
         self._node = extra.get("node.id", SERVER["node.id"])
         self.name = f"Apache Kafka {KAFKA} on Java, node {self._node}"
         self.bootstrap_servers = f"127.0.0.1:{port}"
-        self.folder = Path(tempfile.mkdtemp(prefix="rocstream-kafka-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="rocstream-kafka-", dir=within))
         self.log = self.folder / "broker.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._keeper = subprocess.Popen(
