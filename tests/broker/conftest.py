@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from jobs import Job
+from jobs import GOOD, Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +27,22 @@ def new_job(kafka: Any, tmp_path: Path) -> Callable[..., Job]:
     def make(text: str = MONITOR, partitions: int = 3, *, rejected_bytes: int | None = None) -> Job:
         job = Job(kafka.bootstrap_servers, tmp_path, text, partitions)
         job.create_topics(rejected_bytes=rejected_bytes)
+        return job
+
+    return make
+
+
+@pytest.fixture
+def fed_job(new_job: Callable[..., Job]) -> Callable[[int], Job]:
+    """Make jobs of one partition that have taken in so many good events; nobody works on them."""
+
+    def make(count: int) -> Job:
+        job = new_job(partitions=1)
+        job.produce([(b"k", GOOD)] * count)
+        with job.worker() as worker:
+            job.updates(count // 50)
+            worker.signal(signal.SIGTERM)
+            assert worker.exit_code() == 0, worker.text()[-3000:]
         return job
 
     return make

@@ -7,12 +7,11 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import pytest
 from computed import assert_exactly, expected_updates, reference_h, tied_events
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from jobs import Job, Worker, free_port
+from confluent_kafka.admin import AdminClient, NewPartitions
+from jobs import GOOD, Job, Worker, free_port
 
 from worker.transport.producer import TRANSACTION_TIMEOUT_MS
 
@@ -183,16 +182,10 @@ def test_a_frozen_worker_that_wakes_writes_nothing_more(new_job: Callable[..., J
 
 
 def test_a_log_that_retention_has_eaten_into_needs_a_decision(
-    new_job: Callable[..., Job],
+    fed_job: Callable[[int], Job],
 ) -> None:
-    job = new_job(partitions=1)
-    good = orjson.dumps({"score": 0.5, "label": 1})
-    job.produce([(b"k", good)] * 1_000)
-    with job.worker() as worker:
-        job.updates(20)
-        worker.signal(signal.SIGTERM)
-        worker.exit_code()
-    job.produce([(b"k", good)] * 1_000)
+    job = fed_job(1_000)
+    job.produce([(b"k", GOOD)] * 1_000)
     admin = AdminClient({"bootstrap.servers": job.servers})
     eaten = TopicPartition(job.settings.topics.events, 0, 1_500)
     admin.delete_records([eaten])[eaten].result(20)
@@ -221,19 +214,13 @@ main()
 
 
 def test_a_batch_that_cannot_be_read_is_named_and_stepped_over_as_told(
-    new_job: Callable[..., Job],
+    fed_job: Callable[[int], Job],
 ) -> None:
-    job = new_job(partitions=1)
-    good = orjson.dumps({"score": 0.5, "label": 1})
-    job.produce([(b"k", good)] * 500)
-    with job.worker() as worker:
-        job.updates(10)
-        worker.signal(signal.SIGTERM)
-        worker.exit_code()
+    job = fed_job(500)
     bomb = job.end_offset(0)
     job.produce([(b"k", bytes(1_500_000))], **{"compression.type": "zstd"})
     behind = job.end_offset(0)
-    job.produce([(b"k", good)] * 500)
+    job.produce([(b"k", GOOD)] * 500)
     narrow = ("-c", NARROW)
     for _ in range(2):
         with job.worker(program=narrow) as worker:
@@ -262,12 +249,11 @@ def test_a_log_that_is_cut_under_a_running_worker_needs_a_decision(
     new_job: Callable[..., Job],
 ) -> None:
     job = new_job(partitions=1)
-    good = orjson.dumps({"score": 0.5, "label": 1})
-    job.produce([(b"k", good)] * 1_000)
+    job.produce([(b"k", GOOD)] * 1_000)
     with job.worker() as worker:
         job.updates(20)
         worker.signal(signal.SIGSTOP)
-        job.produce([(b"k", good)] * 1_000)
+        job.produce([(b"k", GOOD)] * 1_000)
         admin = AdminClient({"bootstrap.servers": job.servers})
         cut = TopicPartition(job.settings.topics.events, 0, 1_500)
         admin.delete_records([cut])[cut].result(20)
@@ -279,14 +265,9 @@ def test_a_log_that_is_cut_under_a_running_worker_needs_a_decision(
 
 
 def test_another_events_topic_under_the_same_group_needs_a_decision(
-    new_job: Callable[..., Job],
+    fed_job: Callable[[int], Job], new_job: Callable[..., Job]
 ) -> None:
-    job, other = new_job(partitions=1), new_job(partitions=1)
-    job.produce([(b"k", orjson.dumps({"score": 0.5, "label": 1}))] * 100)
-    with job.worker() as worker:
-        job.updates(2)
-        worker.signal(signal.SIGTERM)
-        worker.exit_code()
+    job, other = fed_job(100), new_job(partitions=1)
     text = job.path.read_text()
     job.path.write_text(text.replace(job.settings.topics.events, other.settings.topics.events))
     with job.worker() as worker:
@@ -310,37 +291,14 @@ def test_a_topic_that_grows_needs_a_decision(new_job: Callable[..., Job]) -> Non
         assert "3 partitions" in worker.text()
 
 
-def test_a_topic_made_again_needs_a_decision(new_job: Callable[..., Job]) -> None:
-    job = new_job(partitions=1)
-    good = orjson.dumps({"score": 0.5, "label": 1})
-    job.produce([(b"k", good)] * 100)
-    with job.worker() as worker:
-        job.updates(2)
-        worker.signal(signal.SIGTERM)
-        worker.exit_code()
-    admin = AdminClient({"bootstrap.servers": job.servers})
-    topic = job.settings.topics.events
-    admin.delete_topics([topic])[topic].result(20)
-    _again(lambda: admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(20))
-    job.produce([(b"k", good)] * 500)
+def test_a_topic_made_again_needs_a_decision(fed_job: Callable[[int], Job]) -> None:
+    job = fed_job(100)
+    job.make_events_again()
+    job.produce([(b"k", GOOD)] * 500)
     with job.worker() as worker:
         assert worker.exit_code() == 3
         assert "made again" in worker.text()
         assert "--accept-gap" in worker.text()
-
-
-def _again(call: Callable[[], object], seconds: float = 20) -> None:
-    """Call until it works: a deletion is over some time after it was confirmed."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            call()
-        except Exception:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
-        else:
-            return
 
 
 def test_aborted_transactions_of_the_source_do_not_count(new_job: Callable[..., Job]) -> None:

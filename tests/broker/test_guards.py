@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 import signal
-import time
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import pytest
 from commands import rocstream
 from computed import assert_exactly, expected_updates, reference_h, tied_events
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from jobs import GOOD
 
 from config.errors import RocstreamError
 from worker import rights
@@ -28,22 +27,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.broker
 
 INSTANCE = "ROCSTREAM__KAFKA__GROUP_INSTANCE_ID"
-
-
-def make_again(job: Job, seconds: float = 20) -> None:
-    """Delete the events topic and make it anew; the name is free some time after the deletion."""
-    topic = job.settings.topics.events
-    admin = AdminClient({"bootstrap.servers": job.servers})
-    admin.delete_topics([topic])[topic].result(20)
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(20)
-        except KafkaException:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        else:
-            return
 
 
 def test_an_id_that_is_not_told_is_not_taken_for_none(
@@ -108,13 +91,12 @@ def test_a_topic_made_again_under_a_running_worker_needs_a_decision(
     Only that the worker fetches by the topic's id keeps it from reading on there.
     """
     job = new_job(partitions=1)
-    good = orjson.dumps({"score": 0.5, "label": 1})
-    job.produce([(b"k", good)] * 100)
+    job.produce([(b"k", GOOD)] * 100)
     with job.worker(program=("-c", INATTENTIVE)) as worker:
         job.updates(2)
         worker.signal(signal.SIGSTOP)
-        make_again(job)
-        job.produce([(b"k", good)] * 200)
+        job.make_events_again()
+        job.produce([(b"k", GOOD)] * 200)
         worker.signal(signal.SIGCONT)
         assert worker.exit_code() == 3, worker.text()[-3000:]
         for part in (job.settings.topics.events, "was deleted and made again", "--accept-gap"):
@@ -152,14 +134,8 @@ def test_a_static_member_that_comes_back_in_time_disturbs_nobody(
         assert stays.text().count("tasks parked") == rebalances
 
 
-def test_check_tells_what_a_worker_would_refuse(new_job: Callable[..., Job]) -> None:
-    job = new_job(partitions=1)
-    good = orjson.dumps({"score": 0.5, "label": 1})
-    job.produce([(b"k", good)] * 200)
-    with job.worker() as worker:
-        job.updates(4)
-        worker.signal(signal.SIGTERM)
-        assert worker.exit_code() == 0
+def test_check_tells_what_a_worker_would_refuse(fed_job: Callable[[int], Job]) -> None:
+    job = fed_job(200)
     fine = rocstream("check", "-c", job.path)
     assert fine.code == 0, fine.out
     assert "the state fits the log (partitions that have one: 1, that have none yet: 0)" in fine.out
@@ -178,7 +154,7 @@ def test_check_tells_what_a_worker_would_refuse(new_job: Callable[..., Job]) -> 
     assert "was set to 17 by hand, while the state ends at 200" in moved.out
     job.set_group_offset(0, 200)
 
-    job.produce([(b"k", good)] * 200)
+    job.produce([(b"k", GOOD)] * 200)
     admin = AdminClient({"bootstrap.servers": job.servers})
     cut = TopicPartition(job.settings.topics.events, 0, 300)
     admin.delete_records([cut])[cut].result(20)

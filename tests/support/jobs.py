@@ -18,10 +18,11 @@ from confluent_kafka import (
     Consumer,
     ConsumerGroupTopicPartitions,
     KafkaError,
+    KafkaException,
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 import config
 from worker.admin import Cluster, plans
@@ -41,6 +42,8 @@ def free_port() -> int:
 
 
 READY = '"ready"'
+GOOD = orjson.dumps({"score": 0.5, "label": 1})
+"""An event of which the worker takes in any number."""
 
 
 class Read(NamedTuple):
@@ -153,6 +156,21 @@ format = "json"
             producer.commit_transaction(20)
         else:
             producer.abort_transaction(20)
+
+    def make_events_again(self, seconds: float = 20) -> None:
+        """Delete the events topic and make it anew; its name is free some time after that."""
+        topic = self.settings.topics.events
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        admin.delete_topics([topic])[topic].result(20)
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(20)
+            except KafkaException:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            else:
+                return
 
     def set_group_offset(self, partition: int, offset: int) -> None:
         """Move the group as a person would, with Kafka's own tools."""
