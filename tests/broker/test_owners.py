@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from computed import assert_exactly, expected_updates, reference_h, tied_events
 from jobs import Job
+
+from worker.messages import Message
+from worker.pages import Cursor
+from worker.transport.producer import TaskProducer, Topics, Transaction, WriteError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,6 +53,30 @@ def test_of_two_workers_with_one_instance_id_the_older_leaves(
             assert_exactly(job.updates(len(expected)), expected)
             newer.signal(signal.SIGTERM)
             assert newer.exit_code() == 0, newer.text()[-3000:]
+
+
+def test_a_transaction_that_failed_while_it_was_written_is_given_up_alone(
+    kafka: Any, new_topic: Callable[..., str]
+) -> None:
+    """The client says then only that it is in a wrong state, and has to be told to abort."""
+    narrow = new_topic("narrow", partitions=1, max_message_bytes="1000")
+    changelog = new_topic("changelog", partitions=1)
+    producer = TaskProducer(
+        {"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": "0"},
+        Topics(narrow, narrow, changelog),
+        0,
+        changelog,
+    )
+    cursor = Cursor("events", "", 1, "fingerprint")
+    small = Message(b"k", b"small", ())
+    large = Message(b"k", random.Random(1).randbytes(5_000), ())  # noqa: S311 - a seeded choice
+    producer.open()
+    try:
+        with pytest.raises(WriteError, match="could not commit"):
+            producer.commit(Transaction([large, *[small] * 100_000], [], [], cursor))
+        producer.commit(Transaction([small], [], [], cursor))
+    finally:
+        producer.close()
 
 
 @pytest.fixture

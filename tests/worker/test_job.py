@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from config.errors import DecisionError
+from config.errors import DecisionError, RocstreamError
 from worker.transport import ground
+from worker.transport.fetch import Run
 from worker.transport.ground import Ground
 from worker.transport.job import Job
 from worker.transport.layout import Layout
@@ -60,6 +62,29 @@ def test_the_watch_over_the_events_topic_outlives_a_look_that_fails(
         assert isinstance(asyncio.run(watched()), DecisionError)
     assert [line["failures"] for line in logs] == [1, 2]
     assert all(type(error).__name__ in line["error"] for line in logs)
+
+
+def test_a_run_fetched_for_tasks_that_were_opened_anew_since_is_not_theirs(
+    settings_of: Callable[..., Settings],
+) -> None:
+    """In the same generation: the job opens tasks anew whose producers have died."""
+
+    async def found() -> list[bool]:
+        job = new_job(settings_of())
+        run = Run((), 7, 9)
+        run.opening = job.openings
+        message: Any = SimpleNamespace(partition=0, generation_id=3, value=run)
+        task: Any = SimpleNamespace(dead=False, closing=False, generation=3)
+        job.tasks[0] = task
+        before = job.find(message) is task
+        job.openings += 1
+        after = job.find(message) is task
+        job.fail(RocstreamError("over"))
+        run.opening, task.dead = job.openings, False
+        job.pool.shutdown()
+        return [before, after, job.find(message) is task]
+
+    assert asyncio.run(found()) == [True, False, False]
 
 
 def test_a_fetch_that_finds_no_topic_has_it_looked_at_at_once(

@@ -156,6 +156,7 @@ class Consumer(stock.Consumer):
                 # What was fetched for a former assignment is read again behind the next seek.
                 return
             tp = TP(found.topic, found.partition)
+            run.opening = self.app.job.openings
             written = run.records[-1].timestamp if len(run) else None
             yield (
                 tp,

@@ -204,9 +204,11 @@ class Run:
         there is none: control records, aborted transactions, compaction. All may be missing.
     unread
         Offsets that the log held behind the run when it was fetched.
+    opening
+        Which opening of tasks it was fetched for; the job numbers them.
     """
 
-    __slots__ = ("end", "records", "start", "unread")
+    __slots__ = ("end", "opening", "records", "start", "unread")
 
     def __init__(
         self, records: Sequence[Record] = (), start: int = 0, end: int = 0, unread: int = 0
@@ -215,6 +217,7 @@ class Run:
         self.start = start
         self.end = end
         self.unread = unread
+        self.opening = 0
 
     def __len__(self) -> int:
         return len(self.records)

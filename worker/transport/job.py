@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from config import Settings
     from worker.pages import Cursor
     from worker.transport.consumer import Consumer
+    from worker.transport.fetch import Run
     from worker.transport.layout import Layout
     from worker.transport.tables import TableManager, WindowTable
 
@@ -106,6 +107,7 @@ class Job:
         self._parked: dict[int, Task] = {}
         self._one_opening = asyncio.Lock()
         self.revoking = False
+        self.openings = 0
         self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._app: JobApp | None = None
         self._table: WindowTable | None = None
@@ -145,6 +147,10 @@ class Job:
             return None
         if self.failed.done():
             # Tasks may have been opened meanwhile.
+            return None
+        if cast("Run", message.value).opening != self.openings:
+            # Tasks are opened anew in the same generation too. What then waits for room on its way
+            # here was fetched for tasks that stood elsewhere.
             return None
         return task
 
@@ -192,6 +198,7 @@ class Job:
         await self.park()
         check()
         began = time.monotonic()
+        self.openings += 1
         self.ground.check_count(numbers)
         await self.ground.confirm(check)
         check()

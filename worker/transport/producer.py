@@ -175,7 +175,9 @@ class TaskProducer:
                 attempts += error.code() not in _WAIT_FOR
                 if error.code() in _NEVER_AGAIN:
                     raise self._failure("could not commit", error) from raised
-                if not error.txn_requires_abort() or attempts >= _ATTEMPTS:
+                # While it is written to, a transaction that has failed is only in a wrong state.
+                failed = error.txn_requires_abort() or error.code() == KafkaError._STATE  # noqa: SLF001
+                if not failed or attempts >= _ATTEMPTS:
                     raise self._failure("could not commit", error) from raised
                 log.warning(
                     "transaction aborted, sent again", task=self._partition, error=error.str()
