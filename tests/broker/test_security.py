@@ -12,17 +12,10 @@ import pytest
 import secured as support
 from commands import HERE, rocstream
 from computed import assert_exactly, expected_updates, reference_h, tied_events
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclBinding, AclBindingFilter
 from jobs import Job
 
-from worker.rights import NEEDED, Right
+from worker.rights import NEEDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -324,29 +317,6 @@ def test_a_traceback_shows_no_password(
     assert secured.password not in done.out + done.err
 
 
-def binding(right: Right, job: Job, operation: str = "") -> AclBinding:
-    """Return the entry that gives a right to the guest, or another on what it is a right to."""
-    literal = right.resource != "transactional id"
-    return AclBinding(
-        ResourceType[right.resource.upper().replace(" ", "_")],
-        right.of(job.settings),
-        ResourcePatternType.LITERAL if literal else ResourcePatternType.PREFIXED,
-        f"User:{support.GUEST}",
-        "*",
-        AclOperation[operation or right.operation],
-        AclPermissionType.ALLOW,
-    )
-
-
-def grants(job: Job) -> dict[str, AclBinding]:
-    """Return the least that a worker and `check` need, under short names."""
-    return {
-        f"{right.operation} {right.name.removeprefix('topics.')}": binding(right, job)
-        for right in NEEDED
-        if "worker" in right.commands
-    }
-
-
 @pytest.fixture
 def guest_job(
     secured: support.Secured, new_sasl_job: Callable[..., Job]
@@ -374,7 +344,7 @@ def guest_job(
             future.result(20)
 
     yield job, grant, revoke
-    for right in grants(job).values():
+    for right in support.grants(job).values():
         revoke(right)
 
 
@@ -383,7 +353,7 @@ def test_check_names_each_permission_that_lacks_until_a_worker_works(
 ) -> None:
     job, grant, _ = guest_job
     topics, group = job.settings.topics, job.settings.kafka.group
-    rights = grants(job)
+    rights = support.grants(job)
 
     def check() -> tuple[int, str]:
         done = rocstream("check", "-c", job.path)
@@ -453,7 +423,7 @@ def test_each_command_does_with_its_rights_and_names_the_one_that_lacks(
         if name in {"replay", "reset"}:
             job.produce(events)
     given = [
-        binding(right, job)
+        support.binding(right, job)
         for name, lacking, job in cases
         for right in needed[name]
         if right is not lacking
@@ -483,7 +453,7 @@ def test_a_replay_needs_to_read_the_events_topic_and_nothing_else(
 ) -> None:
     job, grant, revoke = guest_job
     events_read, *_ = NEEDED
-    read, see = binding(events_read, job), binding(events_read, job, "DESCRIBE")
+    read, see = support.binding(events_read, job), support.binding(events_read, job, "DESCRIBE")
     events = tied_events(1_000, keys=2)
     job.produce(events)
     grant(read)
@@ -501,7 +471,7 @@ def test_a_worker_that_lacks_a_permission_ends_with_what_to_grant(
     guest_job: tuple[Job, Callable[[AclBinding], None], Callable[[AclBinding], None]],
 ) -> None:
     job, grant, revoke = guest_job
-    rights = grants(job)
+    rights = support.grants(job)
     for right in rights.values():
         grant(right)
     with job.worker() as worker:

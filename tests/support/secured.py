@@ -8,17 +8,27 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import brokers
 from certificates import Authority
 from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
+    ResourcePatternType,
+    ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialUpsertion,
 )
+
+from worker.rights import NEEDED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from certificates import Pair
+    from jobs import Job
+
+    from worker.rights import Right
 
 USER: Final = "watcher"
 """May do everything."""
@@ -95,6 +105,29 @@ def start(folder: Path) -> Secured:
         broker.close()
         raise
     return secured
+
+
+def binding(right: Right, job: Job, operation: str = "") -> AclBinding:
+    """Return the entry that gives a right to the guest, or another on what it is a right to."""
+    literal = right.resource != "transactional id"
+    return AclBinding(
+        ResourceType[right.resource.upper().replace(" ", "_")],
+        right.of(job.settings),
+        ResourcePatternType.LITERAL if literal else ResourcePatternType.PREFIXED,
+        f"User:{GUEST}",
+        "*",
+        AclOperation[operation or right.operation],
+        AclPermissionType.ALLOW,
+    )
+
+
+def grants(job: Job) -> dict[str, AclBinding]:
+    """Return the least that a worker and `check` need, under short names."""
+    return {
+        f"{right.operation} {right.name.removeprefix('topics.')}": binding(right, job)
+        for right in NEEDED
+        if "worker" in right.commands
+    }
 
 
 def _properties(

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from structlog.testing import capture_logs
 
 from config.errors import DecisionError, RocstreamError
@@ -62,6 +63,26 @@ def test_the_watch_over_the_events_topic_outlives_a_look_that_fails(
         assert isinstance(asyncio.run(watched()), DecisionError)
     assert [line["failures"] for line in logs] == [1, 2]
     assert all(type(error).__name__ in line["error"] for line in logs)
+
+
+def test_a_topic_that_is_gone_is_waited_for_and_told_once(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ground, "LOOK_SECONDS", 0)
+    unknown = KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+
+    async def watched() -> BaseException:
+        job = new_job(settings_of(), unknown, unknown, "first", unknown, "second")
+        try:
+            await asyncio.wait_for(job.watch_identity(), WAIT_SECONDS)
+            return await job.failed
+        finally:
+            job.pool.shutdown()
+
+    with capture_logs() as logs:
+        assert isinstance(asyncio.run(watched()), DecisionError)
+    gone = [line for line in logs if line["log_level"] == "warning"]
+    assert [line["event"] for line in gone] == ["the events topic is gone, waiting for it"] * 2
 
 
 def test_a_run_fetched_for_tasks_that_were_opened_anew_since_is_not_theirs(

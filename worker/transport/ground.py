@@ -7,7 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 
 import structlog
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from config.errors import DecisionError
 from worker.admin import Cluster
@@ -75,17 +75,22 @@ class Ground:
             Once the topic was made again.
         """
         failures = 0
+        gone = False
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._doubted.wait(), LOOK_SECONDS)
             self._doubted.clear()
             try:
                 await self._look()
+                gone = False
             except DecisionError:
                 raise
             except KafkaException as error:
                 # It may be away; whoever opens tasks waits for the answer.
                 log.debug("topic id not told", error=str(error))
+                if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART and not gone:
+                    log.warning("the events topic is gone, waiting for it", topic=self._topic)
+                    gone = True
             except Exception as error:  # noqa: BLE001 - whatever it is, the watch goes on
                 failures += 1
                 log.warning(
