@@ -252,9 +252,11 @@ class Reset:
         cursor = Cursor(
             self._events, self._layout.events_id, move.to, self._settings.event_fingerprint()
         )
-        producer = TaskProducer(
-            librdkafka(self._settings, "producer"), topics, move.partition, self._group
-        )
+        client = {
+            "batch.size": str(self._layout.batch_bytes),
+            **librdkafka(self._settings, "producer"),
+        }
+        producer = TaskProducer(client, topics, move.partition, self._group)
         try:
             producer.open()
             # Read once more: only behind the fence it is all that there will ever be.

@@ -24,9 +24,9 @@ metrics = ["auc", "h"]
 def new_job(kafka: Any, tmp_path: Path) -> Callable[..., Job]:
     """Make jobs with topics of their own: `new_job(text, partitions=3)`."""
 
-    def make(text: str = MONITOR, partitions: int = 3, *, rejected_bytes: int | None = None) -> Job:
+    def make(text: str = MONITOR, partitions: int = 3, **message_bytes: int) -> Job:
         job = Job(kafka.bootstrap_servers, tmp_path, text, partitions)
-        job.create_topics(rejected_bytes=rejected_bytes)
+        job.create_topics(**message_bytes)
         return job
 
     return make

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import signal
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -134,7 +135,7 @@ def test_every_kind_of_bad_record_between_good_ones(new_job: Callable[..., Job])
 
 
 def test_a_rejection_fits_a_topic_of_small_messages(new_job: Callable[..., Job]) -> None:
-    job = new_job(SETTINGS, partitions=1, rejected_bytes=5_000)
+    job = new_job(SETTINGS, partitions=1, rejected=5_000)
     letter = b"{" + b"x" * 100_000
     with job.worker():
         job.produce([(b"k", letter), (b"k", GOOD)])
@@ -143,6 +144,31 @@ def test_a_rejection_fits_a_topic_of_small_messages(new_job: Callable[..., Job])
     assert rejection.value is not None
     assert 3_000 < len(rejection.value) < 5_000
     assert letter.startswith(rejection.value)
+
+
+def test_many_messages_go_to_topics_of_small_ones(new_job: Callable[..., Job]) -> None:
+    """What a client puts together for a topic is one message to its limit."""
+    job = new_job(SETTINGS, partitions=1, updates=4_000, rejected=4_000)
+    bad = [b"{" + random.Random(seed).randbytes(2_000) for seed in range(50)]  # noqa: S311 - seeded
+    job.produce([(b"k", GOOD)] * 300 + [(b"k", one) for one in bad])
+    with job.worker() as worker:
+        assert len(job.updates(300)) == 300
+        assert len(job.read(job.settings.topics.rejected, 50)) == 50
+        worker.signal(signal.SIGTERM)
+        assert worker.exit_code() == 0, worker.text()[-3000:]
+        assert "sent again" not in worker.text()
+
+
+def test_a_topic_that_takes_no_message_of_ours_ends_the_worker(
+    new_job: Callable[..., Job],
+) -> None:
+    job = new_job(SETTINGS, partitions=1, updates=100)
+    job.produce([(b"k", GOOD)])
+    with job.worker() as worker:
+        assert worker.exit_code() == 1, worker.text()[-3000:]
+        last = worker.text().splitlines()[-1]
+        assert "a message has more bytes than its topic takes; set max.message.bytes" in last
+        assert job.settings.topics.updates in last
 
 
 def test_the_bad_elements_of_a_columnar_record_share_a_rejection(

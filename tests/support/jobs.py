@@ -86,18 +86,14 @@ format = "json"
         self.folder = folder
         self._workers = 0
 
-    def create_topics(self, *, rejected_bytes: int | None = None) -> None:
-        """Create what the job needs; the rejected topic may take small messages only."""
-        wanted = plans(self.settings)
-        if rejected_bytes is not None:
-            small = {"max.message.bytes": str(rejected_bytes)}
-            wanted = tuple(
-                plan._replace(settings={**plan.settings, **small})
-                if plan.name == self.settings.topics.rejected
-                else plan
-                for plan in wanted
-            )
-        Cluster(self.settings).create(wanted)
+    def create_topics(self, **message_bytes: int) -> None:
+        """Create what the job needs; `rejected=5_000` has that topic take small messages only."""
+        Cluster(self.settings).create(
+            plan._replace(settings={**plan.settings, "max.message.bytes": str(limit)})
+            if (limit := message_bytes.get(plan.setting.removeprefix("topics.")))
+            else plan
+            for plan in plans(self.settings)
+        )
 
     def produce(self, events: Iterable[tuple[bytes | None, bytes | None]], **options: Any) -> None:
         """Publish keyed values in order, keys to the partitions where keyed producers put them."""

@@ -29,6 +29,7 @@ from worker.transport.producer import (
     ForbiddenError,
     ForgottenError,
     TaskProducer,
+    TooLargeError,
     Topics,
     WriteError,
 )
@@ -341,7 +342,7 @@ class Job:
     def _new_producer(self, partition: int) -> TaskProducer:
         topics = self.settings.topics
         return TaskProducer(
-            librdkafka(self.settings, "producer"),
+            {"batch.size": str(self.layout.batch_bytes), **librdkafka(self.settings, "producer")},
             Topics(topics.updates, topics.rejected, self.layout.changelog),
             partition,
             self.settings.kafka.group,
@@ -406,7 +407,8 @@ class Job:
 
     def _on_death(self, task: Task, error: BaseException) -> None:
         log.error("task failed", task=task.partition, error=str(error))
-        if not isinstance(error, WriteError) or isinstance(error, ForbiddenError):
+        hopeless = isinstance(error, ForbiddenError | TooLargeError)
+        if hopeless or not isinstance(error, WriteError):
             self.fail(error)
             return
         now = time.monotonic()

@@ -13,6 +13,7 @@ from worker.admin import Cluster, plans
 from worker.pipeline import REJECTION_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from threading import Event
 
     from config import Settings
@@ -38,6 +39,13 @@ _NO_ID: Final = "A" * 22
 """An id of zeros, in Kafka's spelling: that of a topic from before there were any."""
 
 
+BATCH_BYTES: Final = 1_000_000
+"""Of a batch, where the topics take so much; a message that is larger goes alone."""
+
+_FRAME_BYTES: Final = 500
+"""Of a topic's limit, what a batch may have beside what librdkafka counts of it."""
+
+
 class Layout(NamedTuple):
     """The job's ground.
 
@@ -53,6 +61,8 @@ class Layout(NamedTuple):
         What a dead letter may take: a record that the rejected topic refused would stop the job.
     brokers
         How many there are: each task keeps connections to each.
+    batch_bytes
+        What a batch of messages may take: each of the topics that tasks write to takes it.
     """
 
     partitions: int
@@ -60,6 +70,7 @@ class Layout(NamedTuple):
     changelog: str
     rejection_bytes: int
     brokers: int = 1
+    batch_bytes: int = BATCH_BYTES
 
 
 def survey(settings: Settings, stop: Event) -> Layout | None:
@@ -98,12 +109,15 @@ def survey(settings: Settings, stop: Event) -> Layout | None:
     events_id = _events_id(cluster, events, stop)
     if events_id is None:
         return None
+    updates, rejected = settings.topics.updates, settings.topics.rejected
+    limits = _limits(cluster, (updates, rejected, changelog))
     return Layout(
         counts[events],
         events_id,
         changelog,
-        _rejection_bytes(cluster, settings.topics.rejected),
+        min(REJECTION_BYTES, limits.get(rejected, REJECTION_BYTES)),
         cluster.brokers(),
+        max(min((BATCH_BYTES, *(limit - _FRAME_BYTES for limit in limits.values()))), 1),
     )
 
 
@@ -127,9 +141,11 @@ def _wait(cluster: Cluster, stop: Event) -> bool:
     return False
 
 
-def _rejection_bytes(cluster: Cluster, topic: str) -> int:
-    told = cluster.topics([topic])[topic].settings.get("max.message.bytes")
-    return min(REJECTION_BYTES, int(told)) if told else REJECTION_BYTES
+def _limits(cluster: Cluster, names: Iterable[str]) -> dict[str, int]:
+    """Return the ``max.message.bytes`` of topics, as far as they are told."""
+    found = cluster.topics(names)
+    told = {name: topic.settings.get("max.message.bytes") for name, topic in found.items()}
+    return {name: int(limit) for name, limit in told.items() if limit}
 
 
 def _events_id(cluster: Cluster, topic: str, stop: Event) -> str | None:

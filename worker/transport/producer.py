@@ -63,7 +63,8 @@ _FORBIDDEN: Final = frozenset(
 )
 
 
-_NEVER_AGAIN: Final = _FORBIDDEN | {KafkaError.INVALID_PRODUCER_ID_MAPPING}
+_TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
+_NEVER_AGAIN: Final = _FORBIDDEN | _TOO_LARGE | {KafkaError.INVALID_PRODUCER_ID_MAPPING}
 
 
 class WriteError(RocstreamError):
@@ -72,6 +73,10 @@ class WriteError(RocstreamError):
 
 class ForbiddenError(WriteError):
     """The broker does not let the user write: opening the task anew would not help."""
+
+
+class TooLargeError(WriteError):
+    """A topic does not take a message of ours: opening the task anew would not help."""
 
 
 class ForgottenError(WriteError):
@@ -269,6 +274,12 @@ class TaskProducer:
         )
         if error.code() in _FORBIDDEN:
             return ForbiddenError(f"{sentence} (`rocstream check` tells what to grant)")
+        if error.code() in _TOO_LARGE:
+            return TooLargeError(
+                f"{sentence}: a message has more bytes than its topic takes; set max.message.bytes "
+                f"of {', '.join(dict.fromkeys(self._topics))} to 1048588, Kafka's default, and "
+                "start the worker again"
+            )
         if error.code() == KafkaError.INVALID_PRODUCER_ID_MAPPING:
             return ForgottenError(sentence)
         return WriteError(sentence)
