@@ -10,12 +10,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from config.errors import SettingsError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 STOP_SECONDS = 40.0
+REPLACED = "another worker has joined the group"
+"""What one says that was frozen while another took its static name."""
 
 
 class Ended(NamedTuple):
@@ -157,11 +161,7 @@ class Crew:
         gone = [worker for worker in self.workers if not worker.alive]
         for worker in gone:
             self.workers.remove(worker)
-            # One that was frozen while another took its static name is put out by the broker.
-            if worker.name in self.twins and "fenced" in worker.text().lower():
-                self.fenced += 1
-            else:
-                self._note(worker, worker.process.returncode)
+            self._note(worker, worker.process.returncode)
         return gone
 
     def stop(self) -> None:
@@ -188,4 +188,7 @@ class Crew:
 
     def _note(self, worker: Worker, code: int) -> None:
         lines = worker.text().strip().splitlines() or [""]
+        if worker.name in self.twins and code == SettingsError.exit_code and REPLACED in lines[-1]:
+            self.fenced += 1
+            return
         self.ended.append(Ended(worker.name, code, lines[-1][-600:]))
