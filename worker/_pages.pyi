@@ -1,6 +1,11 @@
 from engine import Columns, CountWindow
 
-def pack(
-    window: CountWindow, prefix: bytes, since: int, head: bytes
-) -> list[tuple[bytes, bytes]]: ...
+def write(
+    target: dict[bytes, bytes | None],
+    window: CountWindow,
+    prefix: bytes,
+    first_page: int,
+    since: int,
+    head: bytes,
+) -> None: ...
 def unpack(records: list[tuple[bytes, bytes]]) -> tuple[int, Columns, bytes] | None: ...

@@ -75,37 +75,21 @@ cdef struct Span:  # times of a page
     uint64_t spread
 
 
-def pack(CountWindow window, bytes prefix, int64_t since, bytes head):
-    """Pack the pages with events from ordinal `since` on; O(events of those pages).
-
-    Parameters
-    ----------
-    window
-        Whose events.
-    prefix
-        What the pages' keys begin with.
-    since
-        An ordinal; pages that end before it are left out.
-    head
-        What the newest page carries.
-
-    Returns
-    -------
-    list of (key, value)
-        In order.
-    """
-    cdef int64_t oldest = window.seen - window.ring.held, page, last, start, stop
-    cdef list packed = []
+def write(
+    dict target, CountWindow window, bytes prefix, int64_t first_page, int64_t since, bytes head
+):
+    """Write what the changelog lacks of a window: see `worker.pages.write`."""
+    cdef int64_t first = window.seen - window.ring.held, page, last, start, stop
     last = (window.seen + PAGE - 1) // PAGE
-    for page in range(max(since, oldest) // PAGE, last):
-        start = max(page * PAGE, oldest)
+    for page in range(max(since, first) // PAGE, last):
+        start = max(page * PAGE, first)
         stop = min((page + 1) * PAGE, window.seen)
         key = key_of(prefix, page)
-        packed.append(
-            (key, one_page(window, key, start, start - oldest, stop - oldest,
-                           head if page + 1 == last else b""))
+        target[key] = one_page(
+            window, key, start, start - first, stop - first, head if page + 1 == last else b""
         )
-    return packed
+    for page in range(first_page, min(first // PAGE, (since + PAGE - 1) // PAGE)):
+        target[key_of(prefix, page)] = None
 
 
 cdef bytes key_of(bytes prefix, int64_t page):

@@ -80,7 +80,7 @@ class BoundedWatch(Watch):
         """Let a key go, with one last update: what its window holds."""
         kept = self.windows.pop(key)
         self.dirty.pop(key, None)
-        self.dropped.update(dict.fromkeys(kept.page_keys()))
+        self.drop_pages(key, kept)
         if self.expiry is not None:
             self.expiry.forget(key)
         if self.recency is not None:

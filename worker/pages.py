@@ -25,6 +25,7 @@ from __future__ import annotations
 import struct
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
@@ -146,10 +147,16 @@ class Cursor:
         return self.offset, self.index, self.inside
 
 
+@cache
+def _monitor_prefix(monitor: str) -> bytes:
+    name = monitor.encode()
+    return b"%b%c%b" % (_PAGE, len(name), name)
+
+
 def key_prefix(monitor: str, key: str) -> bytes:
     """Return what the changelog keys of all pages of a window begin with; O(length)."""
-    name, text = monitor.encode(), key.encode()
-    return b"%b%c%b%b%b" % (_PAGE, len(name), name, len(text).to_bytes(2, "little"), text)
+    text = key.encode()
+    return _monitor_prefix(monitor) + len(text).to_bytes(2, "little") + text
 
 
 def page_key(prefix: bytes, page: int) -> bytes:
@@ -265,33 +272,43 @@ def _width(body: bytes) -> int | None:
     return width if count and size == len(body) else None
 
 
-def written(
-    window: CountWindow, prefix: bytes, since: int, head: bytes = b""
-) -> list[tuple[bytes, bytes]]:
-    """Return key and value of each page with events from an ordinal on; O(their events).
+def write(
+    target: dict[bytes, bytes | None],
+    window: CountWindow,
+    prefix: bytes,
+    first_page: int = 0,
+    since: int = 0,
+    head: bytes = b"",
+) -> None:
+    """Write what the changelog lacks of a window; O(events of the pages that are written).
 
     Parameters
     ----------
+    target
+        Gets the values of pages with new events, and None for pages that left the window.
     window
         Whose events.
     prefix
         The window's `key_prefix`.
+    first_page
+        The oldest page that the changelog holds.
     since
         The first ordinal that may not have been written.
     head
         What the newest page carries besides, at most 255 bytes.
     """
     if COMPILED:
-        return _pages.pack(window, prefix, since, head)
-    packed = []
-    last = -(-window.seen // PAGE_EVENTS)
+        _pages.write(target, window, prefix, first_page, since, head)
+        return
+    oldest, last = window.first // PAGE_EVENTS, -(-window.seen // PAGE_EVENTS)
     for page in range(max(since, window.first) // PAGE_EVENTS, last):
         first = max(page * PAGE_EVENTS, window.first)
         columns = window.columns(first, min((page + 1) * PAGE_EVENTS, window.seen))
         key = page_key(prefix, page)
         carried = head if page + 1 == last else b""
-        packed.append((key, pack_page(key, Page(first, columns, carried))))
-    return packed
+        target[key] = pack_page(key, Page(first, columns, carried))
+    for page in range(first_page, min(oldest, -(-since // PAGE_EVENTS))):
+        target[page_key(prefix, page)] = None
 
 
 def windows(

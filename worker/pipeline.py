@@ -235,7 +235,7 @@ class Pipeline:
         )
         written: dict[bytes, bytes | None] = dict.fromkeys(self._dropped)
         for watch in self._watches:
-            written.update(watch.pages())
+            watch.write(written)
         outcome = Outcome(self._updates, self._rejections, written, self._cursor)
         self._updates, self._rejections, self._dropped, self._bytes = [], [], {}, 0
         return outcome

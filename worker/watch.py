@@ -23,34 +23,27 @@ if TYPE_CHECKING:
 class Kept:
     """A key's window, and which of its pages the changelog holds."""
 
-    __slots__ = ("first_page", "prefix", "window", "written")
+    __slots__ = ("first_page", "window", "written")
 
-    def __init__(self, prefix: bytes, window: CountWindow, first_page: int, written: int) -> None:
-        self.prefix = prefix
+    def __init__(self, window: CountWindow, first_page: int, written: int) -> None:
         self.window = window
         self.first_page = first_page
         self.written = written
 
-    def pages(self, head: bytes = b"") -> list[tuple[bytes, bytes | None]]:
-        """Return what the changelog lacks: new pages, the rewritten open one, tombstones.
+    def write(self, target: dict[bytes, bytes | None], prefix: bytes, head: bytes = b"") -> None:
+        """Write what the changelog lacks: new pages, the rewritten open one, tombstones.
 
-        `head` goes into the newest page.
+        `prefix` is the window's `key_prefix`; `head` goes into the newest page.
         """
         window = self.window
-        oldest = window.first // PAGE_EVENTS
-        changed: list[tuple[bytes, bytes | None]] = []
-        changed += pages.written(window, self.prefix, self.written, head)
-        if self.first_page < oldest:
-            gone = range(self.first_page, min(oldest, -(-self.written // PAGE_EVENTS)))
-            changed += [(pages.page_key(self.prefix, page), None) for page in gone]
-        self.first_page = oldest
+        pages.write(target, window, prefix, self.first_page, self.written, head)
+        self.first_page = window.first // PAGE_EVENTS
         self.written = window.seen
-        return changed
 
-    def page_keys(self) -> Iterator[bytes]:
+    def page_keys(self, prefix: bytes) -> Iterator[bytes]:
         """Yield the keys of all pages that the changelog holds."""
         for page in range(self.first_page, -(-self.written // PAGE_EVENTS)):
-            yield pages.page_key(self.prefix, page)
+            yield pages.page_key(prefix, page)
 
 
 class Published:
@@ -121,7 +114,7 @@ class Watch:
         kept = self.windows.get(key)
         if kept is None:
             window = CountWindow(self.monitor.window.size)
-            kept = Kept(pages.key_prefix(self.monitor.name, key), window, 0, 0)
+            kept = Kept(window, 0, 0)
             self.windows[key] = kept
         self.dirty[key] = kept
         window = kept.window
@@ -151,26 +144,30 @@ class Watch:
     def restore(self, key: str, first_page: int, page: Page) -> None:
         """Put a window in: the number of its oldest page, and what all its pages hold."""
         window = CountWindow.restore(self.monitor.window.size, page.first, page.columns)
-        prefix = pages.key_prefix(self.monitor.name, key)
-        self.windows[key] = Kept(prefix, window, first_page, window.seen)
+        self.windows[key] = Kept(window, first_page, window.seen)
 
     def restored(self) -> None:
         """Take note that all windows are in."""
 
     def forget(self) -> None:
         """Let go of all windows, and have them gone from the changelog."""
-        for kept in self.windows.values():
-            self.dropped.update(dict.fromkeys(kept.page_keys()))
+        for key, kept in self.windows.items():
+            self.drop_pages(key, kept)
         self.windows.clear()
         self.dirty.clear()
 
-    def pages(self) -> Iterator[tuple[bytes, bytes | None]]:
-        """Yield what the changelog lacks, once: keys and values, None for a tombstone."""
+    def drop_pages(self, key: str, kept: Kept) -> None:
+        """Have a window gone from the changelog."""
+        prefix = pages.key_prefix(self.monitor.name, key)
+        self.dropped.update(dict.fromkeys(kept.page_keys(prefix)))
+
+    def write(self, target: dict[bytes, bytes | None]) -> None:
+        """Write what the changelog lacks, once: values by key, None for a tombstone."""
         # A key that left may have come back: what it has now comes last.
-        yield from self.dropped.items()
+        target.update(self.dropped)
         self.dropped = {}
         for key, kept in self.dirty.items():
-            yield from kept.pages(self.head(key))
+            kept.write(target, pages.key_prefix(self.monitor.name, key), self.head(key))
         self.dirty.clear()
 
     def head(self, key: str) -> bytes:

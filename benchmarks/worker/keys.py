@@ -22,7 +22,6 @@ import typer
 from benchmarks.worker import table
 from benchmarks.worker.stages import TOPIC, settings_of
 from engine import CountWindow, Roc
-from worker import pages
 from worker.app import GC_OBJECTS
 from worker.events.record import Taken
 from worker.pipeline import Pipeline
@@ -124,9 +123,7 @@ def _names(keys: int, _events: int) -> None:
 
 def _kept(keys: int, _events: int) -> None:
     window = CountWindow(SIZE)
-    KEEP.append(
-        [Kept(pages.key_prefix("m", f"model-{number:07d}"), window, 0, 0) for number in range(keys)]
-    )
+    KEEP.append([Kept(window, 0, 0) for _ in range(keys)])
 
 
 def _windows(keys: int, events: int) -> None:

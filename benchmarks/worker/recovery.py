@@ -173,7 +173,7 @@ def _put(producer: Producer, topic: str, partition: int, key: bytes, value: byte
 
 def _records(
     job: Job, settings: config.Settings, partition: int, rewrites: int
-) -> Iterator[tuple[bytes, bytes]]:
+) -> Iterator[tuple[bytes, bytes | None]]:
     monitor = settings.monitors[0]
     size = monitor.window.size
     numbers = range(partition, job.workload.keys, job.partitions)
@@ -187,9 +187,10 @@ def _records(
         times = 1_764_460_000_000 + 250 * np.arange(seen)
         window.extend(scores, labels, None, times)
         prefix = pages.key_prefix(monitor.name, job.workload.key(number))
-        records = pages.written(window, prefix, 0)
+        records: dict[bytes, bytes | None] = {}
+        pages.write(records, window, prefix)
         for _ in range(rewrites):
-            yield from records
+            yield from records.items()
     state = MonitorState("count", SLIDE, len(numbers) * seen, len(numbers) * (seen // SLIDE))
     cursor = Cursor(job.events, "", 0, settings.event_fingerprint(), monitors={monitor.name: state})
     yield pages.CURSOR_KEY, pages.pack_cursor(cursor)

@@ -203,7 +203,7 @@ class Stages:
             begun = time.process_time()
             for one in changed:
                 window = windows[one]
-                pages.written(window, prefixes[one], written.get(one, 0))
+                pages.write({}, window, prefixes[one], since=written.get(one, 0))
                 written[one] = window.seen
             seconds += time.process_time() - begun
             gathered = 0

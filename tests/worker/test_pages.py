@@ -32,7 +32,7 @@ from worker.pages import (
     unpack_cursor,
     unpack_page,
     windows,
-    written,
+    write,
 )
 
 KEY = page_key(key_prefix("last-100", "fraud-v3"), 7)
@@ -185,6 +185,15 @@ def test_a_cursor_of_something_else_is_refused(body: bytes) -> None:
         unpack_cursor(sealed(CURSOR_KEY, 0, body))
 
 
+def written(
+    window: CountWindow, since: int = 0, head: bytes = b"", prefix: bytes = KEY[:-8]
+) -> list[tuple[bytes, bytes]]:
+    """Return the pages of a window with events from an ordinal on."""
+    target: dict[bytes, bytes | None] = {}
+    write(target, window, prefix, window.first // PAGE_EVENTS, since, head)
+    return [(key, value) for key, value in target.items() if value is not None]
+
+
 def test_a_page_under_another_key_is_noticed() -> None:
     events = Columns(np.array([0.5]), np.array([1], np.uint8), None, None)
     value = pack_page(KEY, Page(0, events))
@@ -273,7 +282,7 @@ def test_the_pages_of_a_window_are_those_packed_one_by_one_and_come_back(
         scores, labels, weights, times = map(list, zip(*events, strict=True))
         window.extend(scores, labels, weights, times)
     prefix = key_prefix("last-100", "fraud-v3")
-    packed = written(window, prefix, since, head)
+    packed = written(window, since, head)
     begin = max(since, window.first) // PAGE_EVENTS
     last = -(-window.seen // PAGE_EVENTS)
     expected = []
@@ -293,11 +302,29 @@ def test_the_pages_of_a_window_are_those_packed_one_by_one_and_come_back(
             np.testing.assert_array_equal(found, wanted)
 
 
+@given(st.integers(1, 200), st.integers(0, 400), st.integers(0, 400), st.integers(0, 7))
+def test_pages_that_left_the_window_get_a_tombstone(
+    size: int, since: int, more: int, first_page: int
+) -> None:
+    window = CountWindow(size)
+    window.extend([0.5] * (since + more), [1] * (since + more))
+    target: dict[bytes, bytes | None] = {}
+    write(target, window, KEY[:-8], first_page, since)
+    gone = [key for key, value in target.items() if value is None]
+    # Of those that were written before, each one whose last event is older than the window's.
+    assert gone == [
+        page_key(KEY[:-8], page)
+        for page in range(first_page, -(-since // PAGE_EVENTS))
+        if (page + 1) * PAGE_EVENTS <= window.first
+    ]
+    assert [pair for pair in target.items() if pair[1] is not None] == written(window, since)
+
+
 def test_windows_are_told_apart_and_their_pages_put_in_order() -> None:
     window = CountWindow(200)
     window.extend([0.5] * 200, [1] * 200)
     found = {
-        name: written(window, key_prefix(monitor, key), 0)
+        name: written(window, prefix=key_prefix(monitor, key))
         for name, monitor, key in (("a", "m", "k"), ("b", "m", "kk"), ("c", "mk", "k"))
     }
     shuffled = [record for records in zip(*found.values(), strict=True) for record in records[::-1]]
@@ -313,7 +340,7 @@ def test_windows_are_told_apart_and_their_pages_put_in_order() -> None:
 def test_a_page_missing_between_others_is_noticed(gone: int) -> None:
     window = CountWindow(1000)
     window.extend([0.5] * 250, [1] * 250)
-    records = written(window, key_prefix("last-100", "fraud-v3"), 0)
+    records = written(window)
     del records[gone]
     with pytest.raises(StateError, match=f"lacks events .* its pages {gone - 1} and {gone}"):
         joined(records)
@@ -322,7 +349,7 @@ def test_a_page_missing_between_others_is_noticed(gone: int) -> None:
 def test_a_damaged_page_among_others_is_noticed() -> None:
     window = CountWindow(1000)
     window.extend([0.5] * 250, [1] * 250)
-    records = written(window, key_prefix("last-100", "fraud-v3"), 0)
+    records = written(window)
     key, value = records[2]
     records[2] = (key, value[:30] + b"\xff" + value[31:])
     with pytest.raises(StateError, match="fails its checksum"):
