@@ -62,6 +62,7 @@ ROWS = [
     Bad("label_unknown", event(label=2)),
     Bad("label_unknown", event(label="maybe")),
     Bad("weight_negative", event(weight=-1)),
+    Bad("weight_out_of_range", event(weight=1e200)),
     Bad("weight_not_number", event(weight="1")),
     Bad("time_missing", orjson.dumps({"score": 0.5, "label": 1})),
     Bad("time_not_integer", event(time=1.5)),

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from config import EventSettings
-from worker.events import REASONS, Batch, Parser
+from engine import events as engine_events
+from worker.events import REASONS, Batch, Parser, fields
 
 pytestmark = pytest.mark.usefixtures("either_way")
 
@@ -197,6 +198,8 @@ def test_label_outside_its_classes_is_rejected(label: Any) -> None:
     [
         (-1, "weight_negative"),
         (-1e-300, "weight_negative"),
+        (1e200, "weight_out_of_range"),
+        (5e-324, "weight_out_of_range"),
         (float("nan"), "weight_not_finite"),
         (float("inf"), "weight_not_finite"),
         ("1", "weight_not_number"),
@@ -207,6 +210,13 @@ def test_label_outside_its_classes_is_rejected(label: Any) -> None:
 )
 def test_bad_weight_is_rejected(weight: Any, expected: str) -> None:
     assert code(parse(event(weight=weight), settings=IN_VALUE)) == expected
+
+
+def test_weights_that_pass_are_those_that_the_engine_takes() -> None:
+    assert (fields.LIGHTEST, fields.HEAVIEST) == (engine_events.LIGHTEST, engine_events.HEAVIEST)
+    for weight in (fields.LIGHTEST, fields.HEAVIEST):
+        batch = parse(event(weight=weight), settings=IN_VALUE)
+        assert columns(batch, "k")[3] == [weight]
 
 
 def test_absent_weight_is_1_and_ones_make_no_column() -> None:

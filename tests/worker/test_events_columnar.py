@@ -104,6 +104,7 @@ def test_missing_score_beside_an_array_of_labels_is_unequal() -> None:
         ({"t": NOW * 2}, "time_ahead"),
         ({"t": None}, "time_not_integer"),
         ({"w": -1}, "weight_negative"),
+        ({"w": 1e200}, "weight_out_of_range"),
         ({"w": "x"}, "weight_not_number"),
     ],
 )
@@ -113,6 +114,13 @@ def test_bad_value_for_all_rejects_the_record_whole(change: dict[str, Any], code
     assert [(r.code, r.indexes) for r in batch.rejections] == [(code, "")]
     assert batch.counts["rejected"] == 1
     assert not batch.keys
+
+
+def test_a_weight_out_of_range_among_others_is_rejected_alone() -> None:
+    value = {"key": "k", "score": [0.1, 0.2], "label": [0, 1], "t": NOW, "w": [5e-324, 2]}
+    batch = parse(value, key="key", time="t", weight="w")
+    assert [(r.code, r.indexes) for r in batch.rejections] == [("weight_out_of_range", "0")]
+    assert batch.counts["events"] == 1
 
 
 def test_bad_elements_make_one_rejection_and_the_rest_counts() -> None:

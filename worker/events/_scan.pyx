@@ -16,7 +16,7 @@ from worker.events._decimal cimport nearest
 from worker.events._json cimport Number, anything, blank, is_utf8, number, text
 
 from worker.events.document import VALUE_LIMIT
-from worker.events.fields import KEY_BYTES, TIME_MAX
+from worker.events.fields import HEAVIEST, KEY_BYTES, LIGHTEST, TIME_MAX
 from worker.events.reading import HEARTBEAT
 
 cdef enum:  # what a field is for
@@ -45,6 +45,7 @@ cdef enum:
     DEPTH = 8  # parts of a path at the most
 
 cdef int64_t LATEST = TIME_MAX
+cdef double LEAST_WEIGHT = LIGHTEST, MOST_WEIGHT = HEAVIEST
 cdef Py_ssize_t VALUE_BYTES = VALUE_LIMIT
 cdef Py_ssize_t NAME_BYTES = KEY_BYTES
 
@@ -424,6 +425,7 @@ cdef class Scanner:
         cdef int64_t stamp = entry.timestamp, latest = LATEST
         cdef Form score = self.forms[SCORE], label = self.forms[LABEL]
         cdef Py_ssize_t size, i
+        cdef double weight
         if score == ONE and (label == ABSENT or label == NOTHING):
             return UNLABELLED
         if (score != ONE and score != MANY) or label != score:
@@ -457,11 +459,12 @@ cdef class Scanner:
             self.weight = 1
         elif not self.fits(WEIGHT, score, size):
             return ODD
-        elif self.forms[WEIGHT] == ONE and not self.weight > 0:
+        elif self.forms[WEIGHT] == ONE and not LEAST_WEIGHT <= self.weight <= MOST_WEIGHT:
             return ODD
         elif self.forms[WEIGHT] == MANY:
             for i in range(size):
-                if not (<double *> self.arrays[WEIGHT].data)[i] > 0:
+                weight = (<double *> self.arrays[WEIGHT].data)[i]
+                if not LEAST_WEIGHT <= weight <= MOST_WEIGHT:
                     return ODD
         return EVENT if score == ONE else COLUMNS
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from worker.events.document import MISSING
+from worker.events.fields import HEAVIEST, LIGHTEST
 from worker.events.reasons import RefusedError, excerpt
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _whole(columns: Columns, timestamp: int, fields: Fields) -> Result | None:
             return None
     elif columns.weight != 1.0:
         weights = [float(columns.weight)] * size
-    if weights is not None and min(weights) <= 0.0:
+    if weights is not None and not LIGHTEST <= min(weights) <= max(weights) <= HEAVIEST:
         return None
     times = _times(columns.time, size, fields, fields.latest(timestamp))
     if times is None:

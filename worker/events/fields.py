@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 1024
 INTEGER_MIN, INTEGER_MAX = -(1 << 63), (1 << 64) - 1
+LIGHTEST, HEAVIEST = 2.0**-400, 2.0**400
+"""What weights above 0 the engine takes; beyond them it has no room for their products."""
+
 TIME_MAX = 253_402_300_799_999
 """The last millisecond of the year 9999: no `max_ahead` reaches beyond."""
 
@@ -124,6 +127,8 @@ class Fields:
         weight = self._number("weight", self.weight_name, value)
         if weight < 0.0:
             raise RefusedError("weight_negative", field=self.weight_name, value=excerpt(value))
+        if weight and not LIGHTEST <= weight <= HEAVIEST:
+            raise RefusedError("weight_out_of_range", field=self.weight_name, value=excerpt(value))
         return weight
 
     def time(self, value: Any, timestamp: int) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from worker.events.document import VALUE_LIMIT
-from worker.events.fields import TIME_MAX
+from worker.events.fields import HEAVIEST, LIGHTEST, TIME_MAX
 from worker.events.reading import HEARTBEAT
 from worker.events.reasons import RefusedError
 
@@ -105,7 +105,7 @@ def take(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per field would dou
                 break
         if weight_name is not None:
             weight = document.get(weight_name)
-            if type(weight) not in NUMBERS or not weight > 0:
+            if type(weight) not in NUMBERS or not LIGHTEST <= weight <= HEAVIEST:
                 break
         events = open_keys.get(key)
         if events is None:

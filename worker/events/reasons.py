@@ -34,6 +34,9 @@ REASONS: dict[str, str] = {
     "weight_not_number": "{field} is {value}, where a number must stand",
     "weight_not_finite": "{field} is {value}; a weight is finite, within the range of a double",
     "weight_negative": "{field} is {value}; a weight is 0 or more",
+    "weight_out_of_range": (
+        "{field} is {value}; a weight is 0 or from 2^-400 (about 4e-121) to 2^400 (about 2.5e120)"
+    ),
     "time_missing": "{field} is not there, and the settings say that the event time stands in it",
     "time_not_integer": "{field} is {value}, where whole {unit} since 1970 must stand",
     "time_before_1970": "{field} is {value}, before 1970",

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import numpy as np
 
 from worker.events import Batch, Parser, Rejection
-from worker.events.fields import KEY_BYTES, Fields
+from worker.events.fields import HEAVIEST, KEY_BYTES, LIGHTEST, Fields
 from worker.events.reasons import RefusedError
 from worker.events.record import Taken
 from worker.replay.grouping import Columns, Stretch, batches
@@ -318,7 +318,7 @@ class _Way:
         weights = None
         if self._event.weight is not None:
             weights = _numbers(self._column(rows, self._event.weight), blank="1")
-            if weights is None or not bool((weights > 0).all()):
+            if weights is None or not bool(((weights >= LIGHTEST) & (weights <= HEAVIEST)).all()):
                 return None
         last = first + len(rows)
         known = labels.astype(np.uint8)

@@ -17,7 +17,7 @@ from config import Own
 from config.errors import RocstreamError, SettingsError
 from config.paths import render
 from worker.events import Parser
-from worker.events.fields import KEY_BYTES, TIME_MAX, TIME_UNITS
+from worker.events.fields import HEAVIEST, KEY_BYTES, LIGHTEST, TIME_MAX, TIME_UNITS
 from worker.events.record import Taken
 from worker.replay.files import needed
 from worker.replay.grouping import Columns, Stretch, batches
@@ -279,7 +279,9 @@ class _Rows:
         weights = None if "weight" not in paths else _numbers(self._column("weight"))
         if known is None or scores is None or times is None:
             return None
-        if "weight" in paths and (weights is None or not bool((weights > 0).all())):
+        if "weight" in paths and (
+            weights is None or not bool(((weights >= LIGHTEST) & (weights <= HEAVIEST)).all())
+        ):
             return None
         codes, names = self._keys()
         if codes is None:
