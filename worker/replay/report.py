@@ -115,7 +115,7 @@ def _monitor(story: Story, monitor: Monitor) -> str:
     window = monitor.window
     told = (
         f"The last {window.size:,} events of a key, read after every {window.slide:,}. Bands are "
-        "95 % intervals of AUC (DeLong). Charts take the arrow keys once they have the focus."
+        "95\u00a0% intervals of AUC (DeLong). Charts take the arrow keys once they have the focus."
     )
     if len(story.variants) > 1:
         told = f"Under {story.variants[0].name}. {told}"
@@ -251,7 +251,7 @@ def _comparison(story: Story) -> str:
     champion, challenger = comparison.names
     told = (
         f"<p>Champion: <b>{_safe(champion)}</b>; challenger: <b>{_safe(challenger)}</b>. The "
-        "difference is the challenger's AUC minus the champion's, with DeLong's paired 95 % "
+        "difference is the challenger's AUC minus the champion's, with DeLong's paired 95\u00a0% "
         f"interval; {comparison.pairs:,} pairs.</p>"
     )
     parts = []
