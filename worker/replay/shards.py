@@ -6,13 +6,14 @@ publish is merged here by where it comes from, so the bytes are those of one pro
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import multiprocessing
 import pickle
 import struct
 import sys
 import threading
 import warnings
-from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
 from multiprocessing.connection import wait
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 IN_MEMORY: Final = 64 << 20
 """Bytes of what a process is ahead with that are kept in memory; more go to a temporary file."""
+
+PIPE_BYTES: Final = 1 << 20
+"""Of what processes send each other, on its way."""
 
 _LENGTH: Final = struct.Struct("<q")
 
@@ -135,12 +139,14 @@ class ShardedPlayer(Player):
         """Say what there is where a span had nothing in it."""
         return self._nothing
 
-    @contextmanager
+    @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """Have the processes started while the block runs."""
         context = _context()
         self._plan.source.load()
         pipes = [context.Pipe(duplex=False) for _ in range(self._count)]
+        for read, _ in pipes:
+            _widen(read)
         locks = [context.Lock() for _ in pipes]
         inboxes = [write for _, write in pipes]
         try:
@@ -287,6 +293,14 @@ def _merged(parts: Sequence[Placed]) -> list[Message]:
     offsets = [offset for part in parts for offset in part.offsets]
     # Of one event there is one owner, whose updates are in their order.
     return [updates[at] for at in np.lexsort((indexes, offsets)).tolist()]
+
+
+def _widen(pipe: Connection) -> None:
+    """Let a pipe hold more than it does by default, so that its ends wait less for each other."""
+    if sys.platform == "linux":
+        # The system may grant less; then they wait.
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
 def _context() -> BaseContext:
