@@ -10,73 +10,14 @@ what decides is integers under 2**63.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
+from engine._boxes cimport low_bits
 from engine._counts cimport popcount, trailing_zeros
 from engine._inner cimport Inner, counts_before
 from engine._leaf cimport Head
 from engine._pool cimport NONE
 
-cdef extern from *:
-    """
-    #include <stdint.h>
-    #ifdef __SSE2__
-    #include <emmintrin.h>
-    #endif
-
-    typedef int16_t roc_shorts __attribute__((vector_size(16)));
-    typedef uint16_t roc_ushorts __attribute__((vector_size(16)));
-    typedef uint8_t roc_octets __attribute__((vector_size(8), aligned(8), may_alias));
-
-    /* Signs of sixteen numbers, a bit each. */
-    static inline uint64_t roc_signs(roc_ushorts low, roc_ushorts high) {
-    #ifdef __SSE2__
-        return (unsigned)_mm_movemask_epi8(_mm_packs_epi16((__m128i)low, (__m128i)high));
-    #else
-        uint64_t signs = 0;
-        for (int i = 0; i < 8; i++)
-            signs |= (uint64_t)(low[i] >> 15) << i | (uint64_t)(high[i] >> 15) << (i + 8);
-        return signs;
-    #endif
-    }
-
-    /* Bits of a leaf's labels behind which the curve may be under a chord that it has `depth` over
-       where the leaf begins: an event adds `run` to that or takes `rise` away. In numbers of sixteen
-       bits, rounded down, so that no bit is missed. `prefix[byte]` has how many of its lowest 1 to 8
-       bits are set, a byte each. */
-    static inline uint64_t roc_low_bits(const uint64_t *prefix, uint64_t labels, unsigned size,
-                                        int64_t depth, uint64_t run, uint64_t rise) {
-        const int shift = (run | rise) >> 8 ? 56 - __builtin_clzll(run | rise) : 0;
-        const uint16_t up = run >> shift, down = (rise + (1ULL << shift) - 1) >> shift;
-        const roc_ushorts places = {1, 2, 3, 4, 5, 6, 7, 8};
-        const roc_ushorts fall = places * down;
-        const uint16_t step = up + down;
-        uint64_t low = 0;
-        uint16_t level;
-        depth >>= shift;
-        level = depth < -16384 ? -16384 : depth;
-        for (unsigned i = 0; i < size; i += 16) {
-            const unsigned first = labels >> i & 255, second = labels >> i >> 8 & 255;
-            const roc_ushorts a = __builtin_convertvector(
-                *(const roc_octets *)(prefix + first), roc_ushorts);
-            const roc_ushorts b = __builtin_convertvector(
-                *(const roc_octets *)(prefix + second), roc_ushorts);
-            const uint16_t middle = level + step * (prefix[first] >> 56) - 8 * down;
-            low |= roc_signs(a * step + (level - fall), b * step + (middle - fall)) << i;
-            level = middle + step * (prefix[second] >> 56) - 8 * down;
-        }
-        return low;
-    }
-    """
-    uint64_t low_bits "roc_low_bits"(
-        const uint64_t *prefix, uint64_t labels, uint32_t size, int64_t depth, uint64_t run, uint64_t rise
-    ) noexcept nogil
-
 cdef enum:
     STEP = 8  # leaves to an end of the first hull
-
-cdef uint64_t[256] PREFIX
-for byte in range(256):
-    PREFIX[byte] = sum((byte & (2 << i) - 1).bit_count() << 8 * i for i in range(8))
-
 
 cdef bint draw(Outline *outline, Tree tree) noexcept nogil:
     """Draw the outline of a tree that is not empty; False without memory. O(leaves)."""
@@ -183,7 +124,7 @@ cdef uint32_t points_below(
     # Negatives before a positive.
     low = ~head.labels & (head.labels >> 1)
     low &= low_bits(
-        PREFIX, head.labels, head.size, depth(chord, before, before), chord.run, chord.rise
+        head.labels, head.size, depth(chord, before, before), chord.run, chord.rise
     )
     while low:
         rank = trailing_zeros(low)

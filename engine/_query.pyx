@@ -12,7 +12,7 @@ All of it is integers under 2**63.
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from engine._boxes cimport deep_boxes
+from engine._boxes cimport deep_boxes, low_bits
 from engine._counts cimport bits_below, events, negatives, popcount, positives, trailing_zeros
 from engine._inner cimport Inner, counts_before, slot_of
 from engine._leaf cimport LEAF, Head, rank_upto
@@ -190,24 +190,21 @@ cdef inline void search_labels(
     int64_t x,
     int64_t y,
 ) noexcept nogil:
-    """Search ranks [low, high) of a plain leaf, in boxes of sixteen events."""
+    """Search ranks [low, high) of a plain leaf."""
     # Negatives before a positive, and the last one of the range.
     cdef uint64_t turns = ~labels & ((labels >> 1) | (<uint64_t> 1 << (high - 1)))
-    cdef uint64_t part
-    cdef int64_t before, upto, ones
-    cdef uint32_t rank, quarter = low & ~15u
+    cdef uint32_t rank
+    cdef int64_t ones
     turns &= bits_below(high) & ~bits_below(low)
-    before = popcount(labels & bits_below(quarter))
-    while quarter < high:
-        part = turns & (<uint64_t> 0xFFFF << quarter)
-        upto = popcount(labels & bits_below(quarter + 16))
-        if part and (
-            query.end_x * (y + before) - query.end_y * (x + quarter + 16 - upto) < query.depth
-        ):
-            while part:
-                rank = trailing_zeros(part)
-                ones = popcount(labels & (part ^ (part - 1)))  # up to the lowest bit of `part`
-                part &= part - 1
-                offer(query, x + rank + 1 - ones, y + ones, keys[rank])
-        before = upto
-        quarter += 16
+    turns &= low_bits(
+        labels,
+        high,
+        query.end_x * y - query.end_y * x - query.depth,
+        query.end_x,
+        query.end_y,
+    )
+    while turns:
+        rank = trailing_zeros(turns)
+        ones = popcount(labels & (turns ^ (turns - 1)))  # up to the lowest bit of `turns`
+        turns &= turns - 1
+        offer(query, x + rank + 1 - ones, y + ones, keys[rank])
