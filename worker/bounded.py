@@ -68,13 +68,11 @@ class BoundedWatch(Watch):
 
     def ticks(self, before: int, after: int) -> bool:
         """Tell whether keys may expire where the watermark moves from one time to another."""
-        return self.expiry is not None and after >= self.expiry.tick(before)
+        return self.expiry is not None and after >= self.expiry.stop(before).time
 
     def due(self, before: int, after: int) -> list[str]:
         """Return the keys that expire there, in the order in which they do."""
-        if self.expiry is None or not self.ticks(before, after):
-            return []
-        return self.expiry.due(after)
+        return [] if self.expiry is None else self.expiry.due(before, after)
 
     def drop(self, key: str, moment: Moment, note: Note, out: Published) -> None:
         """Let a key go, with one last update: what its window holds."""

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
+
+from worker.events import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SPANS: Final = 64
-"""Times of expiry are rounded up to a grid of so many spans to a `key_ttl`."""
+"""Keys that are late stay until the watermark reaches the next of so many parts of a `key_ttl`."""
 
 
 class Expiry:
     """When the keys of a monitor expire, by the times of their newest events.
 
-    The time of expiry is that of the newest event plus `ttl`, rounded up to a multiple of
-    `step`. Keys with one time of expiry stand together, so that finding those due takes as long
-    as there are such times, at most some `SPANS`, however many keys there are.
+    A key is due at the time of its newest event plus `ttl`, and expires where the watermark reaches
+    that time. One whose newest event came when it was due already expires where the watermark
+    reaches the next line, a multiple of `ttl` / `SPANS`. So whether a key expires between two
+    watermarks follows from these and from when it is due, and from nothing before.
+
+    Keys stand in sets by the line at or before which they are due, so that an event seldom moves
+    its key; only those due before the next line are kept in order.
 
     Parameters
     ----------
@@ -25,56 +32,98 @@ class Expiry:
         In ms, at least 1.
     """
 
-    __slots__ = ("_due", "_lines", "_step", "_ttl")
+    __slots__ = ("_due", "_lines", "_next", "_number", "_step", "_ttl")
 
     def __init__(self, ttl: int) -> None:
         self._ttl = ttl
         self._step = max(ttl // SPANS, 1)
-        self._lines: dict[str, int] = {}
-        self._due: dict[int, set[str]] = {}
+        self._due: dict[str, int] = {}
+        self._lines: dict[int, set[str]] = {}
+        # A heap of the keys due at or before the line of a number, and of what they were due at
+        # before.
+        self._number = -1
+        self._next: list[tuple[int, str]] = []
 
     def touch(self, key: str, time: int) -> None:
-        """Take note of the time of a key's newest event; O(1)."""
-        line = -(-(time + self._ttl) // self._step)
-        known = self._lines.get(key)
-        if line == known:
+        """Take note of the time of a key's newest event; O(1) before the last line, else O(log)."""
+        due, known = time + self._ttl, self._due.get(key)
+        if due == known:
             return
-        if known is not None:
-            self._leave(key, known)
-        self._lines[key] = line
-        keys = self._due.get(line)
-        if keys is None:
-            keys = self._due[line] = set()
-        keys.add(key)
+        self._due[key] = due
+        number = self._line(due)
+        if known is None or self._line(known) != number:
+            if known is not None:
+                self._leave(key, known)
+            keys = self._lines.get(number)
+            if keys is None:
+                keys = self._lines[number] = set()
+            keys.add(key)
+        if number == self._number:
+            heappush(self._next, (due, key))
 
     def forget(self, key: str) -> None:
         """Let go of a key; O(1)."""
-        known = self._lines.pop(key, None)
+        known = self._due.pop(key, None)
         if known is not None:
             self._leave(key, known)
 
     def clear(self) -> None:
         """Let go of all keys."""
-        self._lines.clear()
         self._due.clear()
+        self._lines.clear()
+        self._number, self._next = -1, []
 
-    def tick(self, watermark: int) -> int:
-        """Return the next time at which keys may expire, after a watermark; both in ms."""
-        return (watermark // self._step + 1) * self._step
+    def stop(self, watermark: int) -> Stop:
+        """Return where keys may expire next behind a watermark (ms), which never goes back."""
+        number = watermark // self._step + 1
+        self._look_at(number)
+        while self._next and not self._stands(self._next[0], watermark):
+            heappop(self._next)
+        time = self._next[0][0] if self._next else number * self._step
+        # An event from between these makes its key due before `time`, and not already.
+        return Stop(time, watermark - self._ttl, time - self._ttl)
 
-    def due(self, watermark: int) -> list[str]:
-        """Return the keys whose time of expiry a watermark has reached, in UTF-8 byte order."""
-        line = watermark // self._step
-        keys = [key for number, keys in self._due.items() if number <= line for key in keys]
+    def due(self, before: int, after: int) -> list[str]:
+        """Return the keys that expire where the watermark moves (ms), in UTF-8 byte order.
+
+        They stay in here until they are forgotten.
+        """
+        number = after // self._step + 1
+        keys: set[str] = set()
+        if before // self._step + 1 < number:
+            keys.update(*(found for line, found in self._lines.items() if line < number))
+        self._look_at(number)
+        passed = []
+        while self._next and self._next[0][0] <= after:
+            passed.append(heappop(self._next))
+        for entry in passed:
+            if self._stands(entry, before):
+                heappush(self._next, entry)
+                keys.add(entry[1])
         # Code points stand in the order of their UTF-8 bytes.
-        keys.sort()
-        return keys
+        return sorted(keys)
 
-    def _leave(self, key: str, line: int) -> None:
-        keys = self._due[line]
+    def _look_at(self, number: int) -> None:
+        """Put the keys in order that are due at or before a line, and behind the one before."""
+        if number != self._number:
+            self._number = number
+            self._next = [(self._due[key], key) for key in self._lines.get(number, ())]
+            heapify(self._next)
+
+    def _stands(self, entry: tuple[int, str], watermark: int) -> bool:
+        """Tell whether an entry is of today, and due behind a watermark."""
+        due, key = entry
+        return due > watermark and self._due.get(key) == due
+
+    def _line(self, due: int) -> int:
+        return -(-due // self._step)
+
+    def _leave(self, key: str, due: int) -> None:
+        number = self._line(due)
+        keys = self._lines[number]
         keys.discard(key)
         if not keys:
-            del self._due[line]
+            del self._lines[number]
 
 
 class Recency:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from config.errors import DecisionError
 from worker import pages, rejected
 from worker.bounded import BoundedWatch
-from worker.events import Parser
+from worker.events import Parser, Stop, first_of
 from worker.messages import Message
 from worker.pages import Cursor, StateError
 from worker.parts import Moment, Turn, apart, last_of
@@ -193,7 +193,7 @@ class Pipeline:
                 index,
                 1 if alone else self._limit,
                 watermark=cursor.watermark,
-                tick=self.tick,
+                stop=self.stop,
             )
             for batch in batches:
                 yield from self._advance(batch)
@@ -212,19 +212,17 @@ class Pipeline:
         if offset > self._cursor.offset:
             self._cursor = replace(self._cursor, offset=offset, index=0, inside=None)
 
-    def tick(self) -> int | None:
-        """Return the event time (ms) at which keys may expire next: a batch has to end there.
+    def stop(self) -> Stop | None:
+        """Return where keys may expire next: a batch has to end there.
 
-        That is, right behind the event or heartbeat that moves the watermark to it or beyond.
         None while no monitor has a `key_ttl`.
         """
         watermark = self._cursor.watermark
         # An event that is taken in by itself has nothing before it that moves the watermark: the
         # cursor, which may have to stand right before the event, keeps that of the last batch.
         if self._cursor.inside is not None or self._excess:
-            return watermark + 1
-        found = [watch.expiry.tick(watermark) for watch in self._bounded if watch.expiry]
-        return min(found, default=None)
+            return Stop(watermark + 1)
+        return first_of(watch.expiry.stop(watermark) for watch in self._bounded if watch.expiry)
 
     def take(self) -> Outcome:
         """Hand out what has gathered since the last call, as the content of one transaction."""

@@ -64,6 +64,8 @@ class Published:
 
     def ordered(self) -> list[Message]:
         """Return the updates by offset, index and monitor; O(n log n)."""
+        if len(self._messages) <= 1:
+            return self._messages
         # Sorts that keep equals in order: the monitors' updates of one event are in theirs already.
         if any(self._indexes):
             order = np.lexsort((self._indexes, self._offsets))

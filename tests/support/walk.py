@@ -42,9 +42,9 @@ class Life:
 class Walk:
     """The windows of a task as their definition has them; AUC is the one metric.
 
-    The time of a key's newest event plus `key_ttl`, rounded up to a multiple of a 64th of it (at
-    least 1 ms), is when it expires: where the watermark reaches such a multiple it did not have
-    before. A new key that would be one too many makes the one leave first whose newest event
+    A key expires where the watermark reaches the time of its newest event plus `key_ttl`, or, that
+    being behind it already when the event came, the next multiple of a 64th of `key_ttl` (at least
+    1 ms). A new key that would be one too many makes the one leave first whose newest event
     stands first in the log.
     """
 
@@ -96,13 +96,12 @@ class Walk:
             if monitor.key_ttl is not None:
                 ttl = monitor.key_ttl // MS
                 step = max(ttl // 64, 1)
-                now = after // step * step
-                if now > before // step * step:
-                    for key in sorted(keys, key=str.encode):
-                        due = keys[key].events[-1].time + ttl
-                        if due + -due % step <= now:
-                            self._publish(monitor, key, keys.pop(key), one, "expired")
-                            yield
+                line = after // step * step
+                for key in sorted(keys, key=str.encode):
+                    due = keys[key].events[-1].time + ttl
+                    if before < due <= after or (before < line and due <= line):
+                        self._publish(monitor, key, keys.pop(key), one, "expired")
+                        yield
         self.watermark = after
 
     def _enter(self, monitor: Monitor, keys: dict[str, Life], one: One, key: str) -> Iterator[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import assume, given, settings
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streams import NOW, Record, columnar, configurations, outcome, rows, streams, total
 
 from config import EventSettings
-from worker.events import REASONS, Batch, Parser
+from worker.events import REASONS, Batch, Parser, Stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,30 +86,38 @@ def test_going_on_at_offset_and_index_is_like_never_having_stopped(
     assert outcome(list(resumed())) == outcome(list(parser.batches(records)))
 
 
+def times_of(batch: Batch) -> list[int]:
+    """Return the times of a batch's events in the order of the log."""
+    columns = [zip(e.offsets, e.indexes, e.times, strict=True) for e in batch.keys.values()]
+    return [time for _, _, time in sorted(chain(*columns))]
+
+
 @given(streams(), configurations, st.integers(1, 4), st.data())
 @settings(max_examples=200, deadline=None)
-def test_batches_end_at_the_same_ticks_however_they_are_cut(
+def test_batches_end_at_the_same_stops_however_they_are_cut(
     records: list[Record], event: EventSettings, period: int, data: st.DataObject
 ) -> None:
-    """A tick at every multiple of a period that the watermark has not reached."""
+    """A stop at each multiple of a period, and behind events from a stretch before it."""
     parser = Parser(event)
 
     def ends(*, cut: bool) -> tuple[list[tuple[int, int, int]], list[Batch]]:
         watermark, found, batches = -1, [], []
         rest, index, limit = records, 0, 4096
 
-        def tick() -> int:
-            return (watermark // period + 1) * period
+        def stop() -> Stop:
+            time = (watermark // period + 1) * period
+            return Stop(time, watermark - 3, time - 3)
 
         while rest:
             if cut:
                 limit = data.draw(st.integers(1, 9))
             calls = data.draw(st.integers(1, 3)) if cut else 4096
             for batch in islice(
-                parser.batches(rest, index, limit, watermark=watermark, tick=tick), calls
+                parser.batches(rest, index, limit, watermark=watermark, stop=stop), calls
             ):
                 batches.append(batch)
-                if batch.watermark >= tick():
+                assert not any(map(stop().at, times_of(batch)[:-1]))
+                if batch.watermark >= stop().time:
                     found.append((batch.offset, batch.index, batch.watermark))
                 watermark = max(watermark, batch.watermark)
                 rest = [record for record in rest if record.offset >= batch.offset]
@@ -123,7 +131,7 @@ def test_batches_end_at_the_same_ticks_however_they_are_cut(
     assert whole or not rows(batches)
 
 
-def test_a_batch_ends_right_behind_what_reaches_the_tick() -> None:
+def test_a_batch_ends_right_behind_what_reaches_the_stop() -> None:
     values = [
         b'{"score": 1, "label": 1}',
         b'{"score": [1, 2, 3, 4], "label": [0, 1, 0, null], "time": [1, 5, 2, 9]}',
@@ -132,10 +140,10 @@ def test_a_batch_ends_right_behind_what_reaches_the_tick() -> None:
     ]
     records = [Record(at, b"k", value, NOW) for at, value in enumerate(values)]
     parser = Parser(EventSettings(time=("time",)))
-    ticks = iter([5, 7, None])
-    batches = list(parser.batches(records, tick=lambda: next(ticks)))
+    stops = iter([Stop(5), Stop(7), None])
+    batches = list(parser.batches(records, stop=lambda: next(stops)))
     assert [(b.offset, b.index, b.watermark) for b in batches] == [(1, 2, 5), (3, 0, 7), (4, 0, 7)]
-    (batch,) = parser.batches(records, watermark=7, tick=lambda: 7)
+    (batch,) = parser.batches(records, watermark=7, stop=lambda: Stop(7))
     assert batch.offset == len(records)
 
 

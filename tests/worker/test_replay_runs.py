@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet as parquet_files
 
 from config import EventSettings
-from worker.events import Parser
+from worker.events import Parser, Stop
 from worker.events.record import Taken
 from worker.replay import parquet
 from worker.replay.files import timestamp_of
@@ -129,7 +129,7 @@ def test_records_of_a_topic_are_cut_by_their_offsets() -> None:
     unlabelled=st.lists(st.booleans(), min_size=30, max_size=30),
 )
 @hypothesis_settings(max_examples=60, deadline=None)
-def test_rows_of_parquet_end_batches_at_the_ticks_at_which_records_do(
+def test_rows_of_parquet_end_batches_where_records_do(
     times: list[int],
     step: int,
     unlabelled: list[bool],
@@ -149,17 +149,22 @@ def test_rows_of_parquet_end_batches_at_the_ticks_at_which_records_do(
 
     def ends(batches: Any) -> list[Any]:
         found = []
-        for batch in batches(-1, lambda: (clock[0] // step + 1) * step):
+
+        def stop() -> Stop:
+            time = (clock[0] // step + 1) * step
+            return Stop(time, clock[0] - 9, time - 9)
+
+        for batch in batches(-1, stop):
             clock[0] = max(clock[0], batch.watermark)
             found.append((batch.offset, batch.watermark, list(batch.keys), +batch.counts))
         return found
 
     clock = [-1]
     expected = ends(
-        lambda watermark, tick: Parser(event).batches(records, watermark=watermark, tick=tick)
+        lambda watermark, stop: Parser(event).batches(records, watermark=watermark, stop=stop)
     )
     clock = [-1]
-    assert ends(lambda watermark, tick: run.batches(0, watermark, tick)) == expected
+    assert ends(lambda watermark, stop: run.batches(0, watermark, stop)) == expected
 
 
 @pytest.mark.parametrize("event", SETTINGS[:5])

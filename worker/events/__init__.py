@@ -10,8 +10,19 @@ are what comes out; ``description`` tells the same as a JSON Schema.
 
 from worker.events.batch import Batch, KeyedEvents
 from worker.events.description import schema
+from worker.events.filling import Stop, first_of
 from worker.events.parser import Parser
 from worker.events.reasons import REASONS, Rejection
 from worker.events.record import Record
 
-__all__ = ["REASONS", "Batch", "KeyedEvents", "Parser", "Record", "Rejection", "schema"]
+__all__ = [
+    "REASONS",
+    "Batch",
+    "KeyedEvents",
+    "Parser",
+    "Record",
+    "Rejection",
+    "Stop",
+    "first_of",
+    "schema",
+]

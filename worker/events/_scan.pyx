@@ -60,6 +60,20 @@ cdef struct Array:
     Py_ssize_t size, room
 
 
+cdef struct Ends:
+    int64_t time, low, high  # `Stop`
+    int64_t room, watermark
+    bint reached  # whether the batch ends here
+
+
+cdef inline void take_note(Ends *ends, int64_t time) noexcept nogil:
+    """Count an event in."""
+    ends.room -= 1
+    if time > ends.watermark:
+        ends.watermark = time
+    ends.reached = ends.room == 0 or time >= ends.time or ends.low < time < ends.high
+
+
 cdef class Scanner:
     """One way to read records; keeps nothing of them.
 
@@ -153,8 +167,7 @@ cdef class Scanner:
             there is odd, and nothing was taken of it.
         """
         cdef Gathering events = filling.events
-        cdef int64_t room = filling.room, tick = filling.tick
-        cdef int64_t watermark = filling.batch.watermark
+        cdef Ends ends
         cdef int64_t done = 0, unlabelled = 0
         cdef Py_ssize_t begun = at
         cdef Entry *entries = block.entries()
@@ -162,7 +175,11 @@ cdef class Scanner:
         cdef Outcome outcome
         cdef int32_t key
         cdef uint64_t hashed
-        while at < block.size and room and watermark < tick:
+        ends.time, ends.low, ends.high = filling.stop
+        ends.room = filling.room
+        ends.watermark = filling.batch.watermark
+        ends.reached = False
+        while at < block.size and not ends.reached:
             entry = entries + at
             outcome = self.scan(entry)
             if outcome == ODD or (index and outcome != COLUMNS):
@@ -181,25 +198,24 @@ cdef class Scanner:
                 events.put(
                     key, self.score, self.label, self.time, self.weight, entry.offset, 0
                 )
-                room -= 1
-                if self.time > watermark:
-                    watermark = self.time
+                take_note(&ends, self.time)
                 at += 1
                 continue
-            index = self.pour(events, key, entry, index, tick, &room, &watermark)
+            index = self.pour(events, key, entry, index, &ends)
             if index:
                 break
             at += 1
         done = at - begun
         filling.records += done
-        if index and (room == 0 or watermark >= tick):
+        if index and ends.reached:
             filling.next_offset = entries[at].offset
         elif done:
             filling.next_offset = entries[at - 1].offset + 1
         if unlabelled:
             filling.batch.counts["unlabelled"] += unlabelled
-        filling.room = room
-        filling.batch.watermark = watermark
+        filling.room = ends.room
+        filling.batch.watermark = ends.watermark
+        filling.stopped = ends.reached
         return at, index
 
     cdef Py_ssize_t pour(
@@ -208,9 +224,7 @@ cdef class Scanner:
         int32_t key,
         const Entry *entry,
         Py_ssize_t index,
-        int64_t tick,
-        int64_t *room,
-        int64_t *watermark,
+        Ends *ends,
     ) except -1 nogil:
         """Take elements of a columnar record; the one to go on at, 0 when it is done."""
         cdef Py_ssize_t size = self.arrays[SCORE].size, at
@@ -221,18 +235,16 @@ cdef class Scanner:
         cdef bint weighted = self.forms[WEIGHT] == MANY, timed = self.forms[TIME] == MANY
         cdef double weight = self.weight
         cdef int64_t time = self.time
-        events.reserve(min(size - index, room[0]))
+        events.reserve(min(size - index, ends.room))
         for at in range(index, size):
-            if room[0] == 0 or watermark[0] >= tick:
+            if ends.reached:
                 return at
             if weighted:
                 weight = weights[at]
             if timed:
                 time = times[at]
             events.put(key, scores[at], labels[at], time, weight, entry.offset, at)
-            room[0] -= 1
-            if time > watermark[0]:
-                watermark[0] = time
+            take_note(ends, time)
         return 0
 
     cdef Outcome scan(self, const Entry *entry) noexcept nogil:

@@ -2,31 +2,60 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from worker.events.batch import Batch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from worker.events.batch import Gathering, ListedEvents
 
 REJECTED_BYTES: Final = 4 << 20
 """A batch ends early once its rejections hold that many bytes of keys and values."""
 
 NEVER: Final = (1 << 63) - 1
-"""A tick that no watermark reaches."""
+"""A time that no watermark reaches."""
+
+
+class Stop(NamedTuple):
+    """Where a batch has to end; times in ms.
+
+    Right behind the event or heartbeat that moves the watermark to `time` or beyond, and right
+    behind an event whose own time lies between `low` and `high`, neither included: what is known
+    of it may bring the next stop nearer.
+    """
+
+    time: int
+    low: int = 0
+    high: int = 0
+
+    def at(self, time: int) -> bool:
+        """Tell whether a batch ends behind an event of a time, being the first such."""
+        return time >= self.time or self.low < time < self.high
+
+
+NOWHERE: Final = Stop(NEVER)
+
+
+def first_of(stops: Iterable[Stop]) -> Stop | None:
+    """Return one stop for many, which may end a batch where none of them asked for it."""
+    found = list(stops)
+    if not found:
+        return None
+    times, lows, highs = zip(*found, strict=True)
+    return Stop(min(times), min(lows), max(highs))
 
 
 class Filling:
     """A batch being filled: what is left of its room, and how far the records were taken.
 
-    It ends behind the event or heartbeat whose time is `tick` (ms) or later, too.
-
     Parameters
     ----------
     limit
         Most events.
-    tick
-        See above; `NEVER` for none.
+    stop
+        Where it has to end besides; `NOWHERE` for no such place.
     events
         What gathers the events.
     """
@@ -40,12 +69,14 @@ class Filling:
         "records",
         "refused_bytes",
         "room",
-        "tick",
+        "stop",
+        "stopped",
     )
 
-    def __init__(self, limit: int, tick: int, events: Gathering) -> None:
+    def __init__(self, limit: int, stop: Stop, events: Gathering) -> None:
         self.limit = self.room = limit
-        self.tick = tick
+        self.stop = stop
+        self.stopped = False
         self.events = events
         self.batch = Batch()
         self.open_keys: dict[bytes | str, ListedEvents] = {}
@@ -58,7 +89,8 @@ class Filling:
         """Whether the batch must end here."""
         return (
             self.room == 0
-            or self.batch.watermark >= self.tick
+            or self.stopped
+            or self.batch.watermark >= self.stop.time
             or self.refused_bytes > REJECTED_BYTES
         )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from worker.events import native, plain, reading
 from worker.events.fields import Fields
-from worker.events.filling import NEVER, Filling
+from worker.events.filling import NOWHERE, Filling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from worker.events._block import Block
     from worker.events._scan import Scanner
     from worker.events.batch import Batch
+    from worker.events.filling import Stop
     from worker.events.plain import Layout
     from worker.events.record import Record
 
@@ -99,12 +100,12 @@ class Parser:
         limit: int = 4096,
         *,
         watermark: int = -1,
-        tick: Callable[[], int | None] | None = None,
+        stop: Callable[[], Stop | None] | None = None,
     ) -> Iterator[Batch]:
         """Take records apart, lazily; no record raises, whatever it holds.
 
         However the records are cut, by calls or by `limit`, the same events, rejections and
-        counts come out in the same order, and batches end at the same ticks.
+        counts come out in the same order, and batches end at the same stops.
 
         Parameters
         ----------
@@ -116,10 +117,9 @@ class Parser:
             Most events in a batch, at least 1.
         watermark
             The largest event time (ms) of what was taken before these records.
-        tick
-            Asked before each batch for the event time (ms) to stop at: a batch ends right behind
-            the event or heartbeat that moves the watermark from below to there or beyond. None,
-            or a time that the watermark has reached already, stops nowhere.
+        stop
+            Asked before each batch for where it has to end besides. None, or a time that the
+            watermark has reached already, stops nowhere.
 
         Yields
         ------
@@ -134,7 +134,7 @@ class Parser:
         if limit < 1:
             raise ValueError(f"limit is {limit}; a batch must have room for an event")
         source = self._source(records)
-        filling = self._filling(limit, tick, watermark)
+        filling = self._filling(limit, stop, watermark)
         while True:
             record, index = source.take(filling, index)
             if record is not None:
@@ -143,7 +143,7 @@ class Parser:
                 while index >= 0:
                     watermark = max(watermark, filling.batch.watermark)
                     yield filling.finish(record.offset, index)
-                    filling = self._filling(limit, tick, watermark)
+                    filling = self._filling(limit, stop, watermark)
                     index = self._pour(rest, filling, record, index)
                 index = 0
             elif not filling.full:
@@ -151,7 +151,7 @@ class Parser:
             if filling.full:
                 watermark = max(watermark, filling.batch.watermark)
                 yield filling.finish(filling.next_offset, index)
-                filling = self._filling(limit, tick, watermark)
+                filling = self._filling(limit, stop, watermark)
         if filling.records:
             yield filling.finish(filling.next_offset)
 
@@ -161,12 +161,12 @@ class Parser:
         return _Scanned(native.blocks(records, AHEAD), self._scanner)
 
     def _filling(
-        self, limit: int, tick: Callable[[], int | None] | None, watermark: int
+        self, limit: int, stop: Callable[[], Stop | None] | None, watermark: int
     ) -> Filling:
-        time = None if tick is None else tick()
-        if time is None or time <= watermark:
-            time = NEVER
-        return Filling(limit, time, native.gathering(compiled=self._scanner is not None))
+        found = None if stop is None else stop()
+        if found is None or found.time <= watermark:
+            found = NOWHERE
+        return Filling(limit, found, native.gathering(compiled=self._scanner is not None))
 
     @staticmethod
     def _pour(rest: reading.Reading, filling: Filling, record: Record, index: int) -> int:

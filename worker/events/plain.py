@@ -63,7 +63,7 @@ def take(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per field would dou
     factor, divisor, scaled = fields.factor, fields.divisor, fields.factor != fields.divisor
     max_ahead, time_max = fields.max_ahead, TIME_MAX
     loads, heartbeat, limit = orjson.loads, HEARTBEAT, VALUE_LIMIT
-    open_keys, tick = filling.open_keys, filling.tick
+    open_keys, (stop, low, high) = filling.open_keys, filling.stop
     room, watermark, unlabelled = filling.room, filling.batch.watermark, 0
     offset = filling.next_offset - 1
     odd = None
@@ -123,9 +123,13 @@ def take(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per field would dou
         room -= 1
         if time > watermark:
             watermark = time
-            if time >= tick:
+            if time >= stop:
                 odd = None
                 break
+        if low < time < high:
+            filling.stopped = True
+            odd = None
+            break
         if not room:
             odd = None
             break

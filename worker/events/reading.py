@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from worker.events import columns, document
 from worker.events.document import MISSING, find
+from worker.events.filling import NOWHERE
 from worker.events.reasons import RefusedError, Rejection, bounded, ranges
 
 if TYPE_CHECKING:
@@ -60,11 +61,14 @@ class Reading:
         index
             The element to go on at, or -1 when nothing of the record is left.
         """
-        batch, tick = filling.batch, filling.tick
+        batch, stop = filling.batch, filling.stop
         first = bisect_left(self.indexes, start)
         last = min(first + filling.room, len(self.indexes))
-        if last > first and max(self.times[first:last]) >= tick:
-            last = next(at for at in range(first, last) if self.times[at] >= tick) + 1
+        if stop is not NOWHERE:
+            ends = (at + 1 for at in range(first, last) if stop.at(self.times[at]))
+            end = next(ends, None)
+            if end is not None:
+                last, filling.stopped = end, True
         done = last == len(self.indexes)
         if last > first:
             part = slice(first, last)

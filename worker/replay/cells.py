@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from config import EventSettings
+    from worker.events import Stop
     from worker.replay.lines import Lines
     from worker.replay.records import Run
 
@@ -85,19 +86,19 @@ class RowRun:
         )
 
     def batches(
-        self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
+        self, reading: int, watermark: int = -1, stop: Callable[[], Stop | None] | None = None
     ) -> Iterator[Batch]:
         """Take the rows apart; what is refused comes in the order of the rows."""
-        return batches(self.parts(reading, watermark, tick), watermark, tick)
+        return batches(self.parts(reading, watermark, stop), watermark, stop)
 
     def parts(
-        self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
+        self, reading: int, watermark: int = -1, stop: Callable[[], Stop | None] | None = None
     ) -> Iterator[Stretch | Batch]:
-        """Take the rows apart; what is read by columns is not grouped yet, nor cut at ticks."""
+        """Take the rows apart; what is read by columns is not grouped yet, nor cut at stops."""
         good = self.good[reading]
         if isinstance(good, RecordRun):
             bad = [] if reading else list(self.bad)
-            for batch in good.batches(reading, watermark, tick):
+            for batch in good.batches(reading, watermark, stop):
                 before = bisect_left(bad, batch.offset, key=_offset)
                 yield _refusing(batch, bad[:before])
                 bad = bad[before:]

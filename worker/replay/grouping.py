@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from worker.events import KeyedEvents
+    from worker.events import KeyedEvents, Stop
+
+
+FIRST_LOOK: Final = 256
+"""Events looked at first where the next stop is searched for."""
 
 
 class Columns(NamedTuple):
@@ -88,22 +92,32 @@ class Stretch(NamedTuple):
         return Stretch(self.columns.chosen(slice(low, high)), first, last)
 
     def batches(
-        self, watermark: int = -1, tick: Callable[[], int | None] | None = None
+        self, watermark: int = -1, stop: Callable[[], Stop | None] | None = None
     ) -> Iterator[Batch]:
-        """Group the events by key; batches end at ticks, as `Parser.batches` has it."""
+        """Group the events by key; batches end at stops, as `Parser.batches` has it."""
         rest = self
-        while tick is not None and (time := tick()) is not None and rest.first < rest.last:
-            reached = rest.columns.times >= time
-            if time <= watermark or not reached.any():
+        while stop is not None and (found := stop()) is not None and rest.first < rest.last:
+            end = rest._end(found)
+            if found.time <= watermark or not end:
                 break
-            end = int(reached.argmax()) + 1
             last = int(rest.columns.offsets[end - 1]) + 1
             part = Stretch(rest.columns.chosen(slice(end)), rest.first, last)
-            watermark = int(part.columns.times.max())
+            watermark = max(watermark, int(part.columns.times.max()))
             yield part._grouped()
             rest = Stretch(rest.columns.chosen(slice(end, None)), last, rest.last)
         if rest.first < rest.last:
             yield rest._grouped()
+
+    def _end(self, stop: Stop) -> int:
+        """Return how many events there are up to a stop, 0 where there is none; O(that many)."""
+        first, many = 0, FIRST_LOOK
+        while first < len(self.columns.times):
+            times = self.columns.times[first : first + many]
+            found = (times >= stop.time) | ((times > stop.low) & (times < stop.high))
+            if found.any():
+                return first + int(found.argmax()) + 1
+            first, many = first + many, 2 * many
+        return 0
 
     def _grouped(self) -> Batch:
         batch = self.head()
@@ -112,12 +126,12 @@ class Stretch(NamedTuple):
 
 
 def batches(
-    parts: Iterable[Stretch | Batch], watermark: int, tick: Callable[[], int | None] | None
+    parts: Iterable[Stretch | Batch], watermark: int, stop: Callable[[], Stop | None] | None
 ) -> Iterator[Batch]:
     """Group by key what of a run's parts is not yet."""
     for part in parts:
         if isinstance(part, Stretch):
-            yield from part.batches(watermark, tick)
+            yield from part.batches(watermark, stop)
         else:
             yield part
 

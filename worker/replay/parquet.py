@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from config import EventSettings
-    from worker.events import Batch
+    from worker.events import Batch, Stop
     from worker.replay.records import Run
 
 RUN_ROWS: Final = 1 << 19
@@ -228,15 +228,15 @@ class TableRun:
         return TableRun(self.table, low, max(min(stop, self.last), low))
 
     def batches(
-        self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
+        self, reading: int, watermark: int = -1, stop: Callable[[], Stop | None] | None = None
     ) -> Iterator[Batch]:
         """Take the rows apart as the reading of this number says."""
-        return batches(self.parts(reading, watermark, tick), watermark, tick)
+        return batches(self.parts(reading, watermark, stop), watermark, stop)
 
     def parts(
-        self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
+        self, reading: int, watermark: int = -1, stop: Callable[[], Stop | None] | None = None
     ) -> Iterator[Stretch | Batch]:
-        """Take the rows apart; what is read by columns is not grouped yet, nor cut at ticks.
+        """Take the rows apart; what is read by columns is not grouped yet, nor cut at stops.
 
         Raises
         ------
@@ -251,7 +251,7 @@ class TableRun:
             yield whole
             return
         yield from self.table.parsers[reading].batches(
-            rows.records(), limit=BATCH_EVENTS, watermark=watermark, tick=tick
+            rows.records(), limit=BATCH_EVENTS, watermark=watermark, stop=stop
         )
 
 

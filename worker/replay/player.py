@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from worker.events import first_of
 from worker.replay.span import Span, Trimmer, first_at
 from worker.replay.tape import Tape
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from config import EventSettings, Settings
-    from worker.events import Batch
+    from worker.events import Batch, Stop
     from worker.messages import Message
     from worker.replay.records import Log, Run, Source
     from worker.replay.span import Bound
@@ -199,8 +200,8 @@ class Player:
         yield from self._steps(log, run, published=published)
 
     def _steps(self, log: Log, run: Run, *, published: bool) -> Iterator[Step]:
-        tick = self._tick if self._bounded else None
-        for batch in run.batches(0, self.tapes[0].cursor.watermark, tick):
+        stop = self._next_stop if self._bounded else None
+        for batch in run.batches(0, self.tapes[0].cursor.watermark, stop):
             if not self._bounded:
                 self.chooser.choose(batch)
             for tape in self.tapes:
@@ -213,10 +214,9 @@ class Player:
             self._tell(log, batch, published=published)
             yield Step(log, batch, updates, published)
 
-    def _tick(self) -> int | None:
-        """Return the event time at which keys may expire next under any of the settings."""
-        found = [tick for tape in self.tapes if (tick := tape.tick()) is not None]
-        return min(found, default=None)
+    def _next_stop(self) -> Stop | None:
+        """Return where keys may expire next under any of the settings."""
+        return first_of(stop for tape in self.tapes if (stop := tape.stop()) is not None)
 
     def _chosen(self, updates: list[Message]) -> list[Message]:
         """Leave out the updates of keys that are not asked for, where all are played."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from config import EventSettings
-    from worker.events import Batch, Parser, Record
+    from worker.events import Batch, Parser, Record, Stop
 
 
 BATCH_EVENTS: Final = 1 << 19
@@ -66,7 +66,7 @@ class Run(Protocol):
         """Return the records with offsets in [start, stop)."""
 
     def batches(
-        self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
+        self, reading: int, watermark: int = -1, stop: Callable[[], Stop | None] | None = None
     ) -> Iterator[Batch]:
         """Take the records apart as the reading of this number says.
 
@@ -74,7 +74,7 @@ class Run(Protocol):
         ----------
         reading
             A number.
-        watermark, tick
+        watermark, stop
             Where batches end besides, as for `Parser.batches`.
         """
 
@@ -103,11 +103,11 @@ class RecordRun:
         return RecordRun(inside, min(self.last, stop), self.parsers)
 
     def batches(
-        self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
+        self, reading: int, watermark: int = -1, stop: Callable[[], Stop | None] | None = None
     ) -> Iterator[Batch]:
         """Take the records apart as the reading of this number says."""
         parser = self.parsers[reading]
-        return parser.batches(self.records, limit=BATCH_EVENTS, watermark=watermark, tick=tick)
+        return parser.batches(self.records, limit=BATCH_EVENTS, watermark=watermark, stop=stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +142,14 @@ class LineRun:
         return LineRun(text, high - low, first, self.parsers, self.key, self.timestamp)
 
     def batches(
-        self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
+        self, reading: int, watermark: int = -1, stop: Callable[[], Stop | None] | None = None
     ) -> Iterator[Batch]:
         """Take the lines apart as the reading of this number says."""
         if not self.count:
             return iter(())
         records = native.lines(self.text, self.first, self.key, self.timestamp)
         parser = self.parsers[reading]
-        return parser.batches(records, limit=BATCH_EVENTS, watermark=watermark, tick=tick)
+        return parser.batches(records, limit=BATCH_EVENTS, watermark=watermark, stop=stop)
 
 
 class Source(Protocol):

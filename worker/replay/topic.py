@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
     from config import EventSettings, Settings
-    from worker.events import Batch
+    from worker.events import Batch, Stop
     from worker.replay.records import Run
     from worker.replay.span import Bound
     from worker.transport.reader import Reader
@@ -353,10 +353,10 @@ class FetchRun:
         return FetchRun(self._read, first, max(min(stop, self.last), first))
 
     def batches(
-        self, reading: int, watermark: int = -1, tick: Callable[[], int | None] | None = None
+        self, reading: int, watermark: int = -1, stop: Callable[[], Stop | None] | None = None
     ) -> Iterator[Batch]:
         """Take the records apart as the reading of this number says."""
         if self._found is None:
             self._found = list(self._read(self.first, self.last))
         for run in self._found:
-            yield from run.batches(reading, watermark, tick)
+            yield from run.batches(reading, watermark, stop)
