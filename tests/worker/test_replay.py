@@ -423,11 +423,9 @@ def test_a_table_of_pandas_has_the_columns_of_parquet(
     assert [None if isnan(value) else value for value in short["h"]] == h
 
 
-# Not among what the tests install: it takes 180 MB.
 def test_a_table_of_polars_takes_what_is_null_for_long(
     settings_of: Callable[..., config.Settings], tmp_path: Path
 ) -> None:
-    pytest.importorskip("polars")
     text = MONITORS + 'key_ttl = "1m"\n'
     documents = [*events(1_500), {"key": "x", "score": 1, "label": 1, "time": START + 10**8}]
     updates = worker.replay.run(settings_of(text), jsonl(tmp_path / "x.jsonl", documents))
