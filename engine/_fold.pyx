@@ -11,10 +11,11 @@ what was done is still the same multiset.
 """
 
 from libc.math cimport INFINITY
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memmove, memset
 
+from engine._counts cimport trailing_zeros
 from engine._eights cimport upto_in_eight
 from engine._leaf cimport rank_below
 
@@ -58,14 +59,17 @@ cdef class FoldTree:
 
     cdef bint refresh(self, Node *node, uint32_t state) noexcept nogil:
         """Make all summaries hold that do not; False without memory. O(changes * log n)."""
-        cdef uint32_t i, stale = node.stale if node.state == state else ALL
+        cdef uint64_t stale = node.stale if node.state == state else ALL
         if stale == 0:
             return True
         if node.level:
-            # Clean children are not even looked at: they may be far from any cache.
-            for i in range(node.size):
-                if stale >> i & 1 and not self.refresh(children_of(node)[i], state):
+            # Clean children are not even looked at: they may be far from any cache, and a branch on
+            # each would be hard to foretell.
+            stale &= (1 << node.size) - 1
+            while stale:
+                if not self.refresh(children_of(node)[trailing_zeros(stale)], state):
                     return False
+                stale &= stale - 1
         if not self.fold(node, state):
             return False
         node.state = state

@@ -233,7 +233,7 @@ cdef class Hull:
 
     cdef bint make_room(self) noexcept nogil:
         """Let the list hold one more edge; False without memory."""
-        cdef Py_ssize_t capacity = 2 * self.capacity + 4
+        cdef Py_ssize_t capacity = self.capacity + self.capacity // 8 + 4
         cdef void *grown = realloc(self.last, capacity * sizeof(double))
         if grown == NULL:
             return False

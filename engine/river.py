@@ -62,6 +62,10 @@ class RocMetric(BinaryMetric):
             When the score is not finite or the weight negative or not finite; nothing has changed
             then.
         """
+        if w == 1.0 and self._events is None:
+            # The usual case: the ROC checks what enters.
+            self._roc.add(self._score(y_pred), bool(y_true == self.pos_val))
+            return
         if w == 0.0:
             return
         score, label = self._event(y_true, y_pred)
@@ -82,6 +86,9 @@ class RocMetric(BinaryMetric):
         ValueError
             As for `update`.
         """
+        if w == 1.0 and self._events is None:
+            self._roc.remove(self._score(y_pred), bool(y_true == self.pos_val))
+            return
         if w == 0.0:
             return
         score, label = self._event(y_true, y_pred)
@@ -114,11 +121,14 @@ class RocMetric(BinaryMetric):
     def _read(self) -> float:
         """Read the metric off the ROC; nan while a class is absent."""
 
-    def _event(self, y_true: Any, y_pred: float | Mapping[Any, float]) -> tuple[float, bool]:
+    def _score(self, y_pred: Any) -> Any:
         if isinstance(y_pred, dict):
             # A model that has seen no positive yet does not name the class.
-            y_pred = y_pred.get(self.pos_val, 0.0)
-        return score_of(y_pred), bool(y_true == self.pos_val)
+            return y_pred.get(self.pos_val, 0.0)
+        return y_pred
+
+    def _event(self, y_true: Any, y_pred: float | Mapping[Any, float]) -> tuple[float, bool]:
+        return score_of(self._score(y_pred)), bool(y_true == self.pos_val)
 
     def _unit_events(self) -> dict[tuple[float, bool, float], int]:
         scores, *classes = self._roc._blocks()  # noqa: SLF001 - the ROC's blocks, within the engine

@@ -53,28 +53,60 @@ def measure(chosen: list[Row], options: argparse.Namespace) -> Figures:
     return figures
 
 
-def printed(chosen: list[Row], figures: Figures, sizes: list[int]) -> list[str]:
+def compared(row: Row, figures: Figures, size: int) -> tuple[float, float, bool] | None:
+    """Return ns of a row, the ratio to what it is compared with, whether it missed its goal."""
+    spent = figures[row.name].get(size)
+    if spent is None:
+        return None
+    goal = row.goal or Goal({})
+    base = figures.get(goal.to or SET, {}).get(size)
+    if base is None:
+        return spent, math.nan, False
+    ratio = spent / base
+    return spent, ratio, goal.met(size, ratio if goal.to else spent) is False
+
+
+def plain(name: str, cells: list[tuple[float, float, bool] | None], goal: str) -> str:
+    """Return a line of the table for a terminal."""
+    line = f"{name:38}"
+    for cell in cells:
+        if cell is None:
+            line += f"{'':22}"
+            continue
+        spent, ratio, missed = cell
+        digits = 2 if ratio < 100 else 0
+        line += f"{spent:12,.0f}{ratio:9,.{digits}f}{'!' if missed else ' '}"
+    return f"{line}   {goal}".rstrip()
+
+
+def markdown(name: str, cells: list[tuple[float, float, bool] | None], goal: str) -> str:
+    """Return a line of the table for a page."""
+    texts = []
+    for cell in cells:
+        if cell is None:
+            texts.append("")
+            continue
+        spent, ratio, missed = cell
+        digits = 2 if ratio < 100 else 0
+        texts.append(f"{spent:,.0f} ({ratio:,.{digits}f}{'!' if missed else ''})")
+    return f"| {' | '.join([name, *texts, goal])} |"
+
+
+def printed(chosen: list[Row], figures: Figures, sizes: list[int], *, as_page: bool) -> list[str]:
     """Return the lines of the table."""
     lines = [
-        f"engine: {IMPLEMENTATION}; CPU ns per event, and the ratio to {SET} or as the goal says",
-        f"{'':38}" + "".join(f"{size:>22,}" for size in sizes) + "   goal",
+        f"engine: {IMPLEMENTATION}; CPU ns per event, and the ratio to {SET} or as the goal says"
     ]
+    if as_page:
+        heads = [f"{size:,}" for size in sizes]
+        lines += ["", f"| | {' | '.join(heads)} | goal |", "|---" * (len(sizes) + 2) + "|"]
+    else:
+        lines.append(f"{'':38}" + "".join(f"{size:>22,}" for size in sizes) + "   goal")
+    line_of = markdown if as_page else plain
     for row in chosen:
-        cells = figures[row.name]
-        if not cells:
-            continue
-        goal = row.goal or Goal({})
-        line = f"{row.name:38}"
-        for size in sizes:
-            base = figures.get(goal.to or SET, {}).get(size)
-            if size not in cells:
-                line += f"{'':22}"
-                continue
-            ratio = cells[size] / base if base else math.nan
-            missed = goal.met(size, ratio if goal.to else cells[size]) is False
-            digits = 2 if ratio < 100 else 0
-            line += f"{cells[size]:12,.0f}{ratio:9,.{digits}f}{'!' if missed else ' '}"
-        lines.append(f"{line}   {row.goal or ''}".rstrip())
+        if figures[row.name]:
+            cells = [compared(row, figures, size) for size in sizes]
+            lines.append(line_of(row.name, cells, str(row.goal or "")))
     return lines
 
 
@@ -113,6 +145,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help="of a peer's turn; default 0.5")
     parser.add_argument("--minutes", type=float, default=15.0, help="after which it ends")
     parser.add_argument("--only", default="", help="rows whose name holds one of these, by |")
+    parser.add_argument("--markdown", action="store_true", help="print the table for a page")
     parser.add_argument("--save", type=Path, help="write the figures, for benchmarks.engine.growth")
     options = parser.parse_args()
     full = {"sizes": list(ALL), "rounds": 3, "events": 100_000, "seconds": 0.5}
@@ -135,7 +168,7 @@ def main() -> None:
     figures = measure(chosen, options)
     if options.save:
         options.save.write_text(json.dumps(figures, indent=1))
-    print("\n".join(printed(chosen, figures, options.sizes)))
+    print("\n".join(printed(chosen, figures, options.sizes, as_page=options.markdown)))
     if not options.only:
         print(bulk_build())
         print("\n".join(memory.table([size for size in options.sizes if size <= 1_000_000])))

@@ -9,17 +9,19 @@ reading, and Tatti's approximation of 2018; where there is no g++, the tree is o
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from hmeasure import h_score
 from river.metrics import ROCAUC, RollingROCAUC
+from river.utils import Rolling
 from scipy.optimize import isotonic_regression
 from sklearn.metrics import roc_auc_score
 from sortedcontainers import SortedDict
 
 from benchmarks.engine.peers import built
 from engine import CountWindow
+from engine.river import AUC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -160,8 +162,17 @@ def swept(size: int, every: int, events: Events, seconds: float) -> float:
 
 def river_rolling(size: int, events: Events, seconds: float) -> float:
     """Return CPU ns per update + get of river's RollingROCAUC, after the window has filled."""
+    return rolled(RollingROCAUC(window_size=size), size, events, seconds)
+
+
+def adapter_rolling(size: int, events: Events, seconds: float) -> float:
+    """Return the same of this engine's metric in river's Rolling, call by call from Python."""
+    return rolled(Rolling(AUC, window_size=size), size, events, seconds)
+
+
+def rolled(metric: Any, size: int, events: Events, seconds: float) -> float:
+    """Return CPU ns per update + get of a rolling metric, after its window has filled."""
     scores, labels = events
-    metric = RollingROCAUC(window_size=size)
     for score, label in zip(scores[:size].tolist(), labels[:size].tolist(), strict=True):
         metric.update(bool(label), score)
     metric.get()

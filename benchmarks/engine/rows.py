@@ -254,6 +254,11 @@ def theirs() -> list[Row]:
             thousands,
         ),
         Row(
+            "engine.river in river's Rolling /1",
+            partial(baseline, measure=baselines.adapter_rolling, every=1),
+            sizes=thousands,
+        ),
+        Row(
             "river ROCAUC, 100 thresholds /1",
             partial(baseline, measure=baselines.river_binned, every=1),
             sizes=thousands,
