@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
 
 from config.errors import RocstreamError
 from worker.cli import topics
@@ -31,24 +31,8 @@ INTERRUPTED: Final = 130
 _WRONG_USE: Final = 2
 
 
-class ClosedPipe(Exception):  # noqa: N818 - who read our output wants no more of it: no error
-    """Standard output was closed by its reader."""
-
-
-class Commands(TyperGroup):
-    """The commands; tells a closed pipe apart before the parser makes a failure of it."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command asked for."""
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError as error:
-            raise ClosedPipe from error
-
-
 app = typer.Typer(
     name="rocstream",
-    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -109,25 +93,39 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
     """Run one command; return its exit code, an error told on stderr."""
     try:
         code = app(arguments, prog_name="rocstream", standalone_mode=False)
-    except UsageError as error:
-        if debug:
-            raise
-        return _wrong_use(error)
-    except RocstreamError as error:
-        if debug:
-            raise
-        _say(str(error))
-        return error.exit_code
     except typer.Abort:
         return INTERRUPTED
-    except ClosedPipe:
-        return 0
+    except SystemExit as end:
+        if _closed_pipe(end):
+            return 0
+        raise
     except Exception as error:
         if debug:
-            raise
-        _say(f"{type(error).__name__}: {error} (a fault of rocstream; --debug shows where)")
-        return 1
+            traceback.print_exception(error)
+        return _told(error)
     return code if isinstance(code, int) else 0
+
+
+def _closed_pipe(end: SystemExit) -> bool:
+    """Tell whether who read our output wants no more of it, which is no error.
+
+    The parser, and what prints tables and help, both leave the program at a closed pipe.
+    """
+    cause = end.__context__
+    while cause is not None and not isinstance(cause, BrokenPipeError):
+        cause = cause.__context__
+    return cause is not None
+
+
+def _told(error: Exception) -> int:
+    """Say an error in one sentence; return its exit code."""
+    if isinstance(error, UsageError):
+        return _wrong_use(error)
+    if isinstance(error, RocstreamError):
+        _say(str(error))
+        return error.exit_code
+    _say(f"{type(error).__name__}: {error} (a fault of rocstream; --debug shows where)")
+    return 1
 
 
 def _wrong_use(error: Any) -> int:
