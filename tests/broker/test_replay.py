@@ -299,6 +299,14 @@ def test_a_replay_into_a_topic_is_keyed_and_placed_as_the_live_updates_are(
     }
 
 
+def test_a_topic_that_is_not_there_is_refused_before_anything_is_read(
+    lived: tuple[Job, list[bytes]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    job, _ = lived
+    assert rocstream(["replay", "-c", str(job.path), "-o", "topic:no-such"]) == 2
+    assert "-o topic:no-such: there is no such topic at" in error(capfd)
+
+
 @pytest.mark.slow
 def test_a_broker_that_goes_away_is_waited_for(
     own_kafka: Any,

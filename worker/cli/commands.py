@@ -99,7 +99,7 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
         if _closed_pipe(end):
             return 0
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - it is told, and has an exit code
         if debug:
             traceback.print_exception(error)
         return _told(error)

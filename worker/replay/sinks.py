@@ -14,6 +14,7 @@ import orjson
 
 from config import METRICS
 from config.errors import SettingsError
+from worker.admin import WAIT_SECONDS, Cluster
 from worker.publisher import Publisher
 from worker.replay.files import needed
 
@@ -160,9 +161,24 @@ class ParquetSink:
 
 
 class TopicSink:
-    """Publishes updates to a topic, keyed as the live ones are."""
+    """Publishes updates to a topic, keyed as the live ones are.
+
+    Raises
+    ------
+    SettingsError
+        When there is no such topic.
+    RocstreamError
+        When no broker answers.
+    """
 
     def __init__(self, settings: Settings, topic: str) -> None:
+        cluster = Cluster(settings)
+        cluster.wait(WAIT_SECONDS)
+        if topic not in cluster.partitions():
+            raise SettingsError(
+                f"-o {TOPIC}{topic}: there is no such topic at {cluster.servers}: make it with "
+                f"`kafka-topics.sh --create --topic {topic}`, or name another"
+            )
         topics = settings.topics.model_copy(update={"events": topic})
         self._topic = topic
         self._publisher = Publisher(settings.model_copy(update={"topics": topics}))
