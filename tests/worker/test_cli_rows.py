@@ -7,9 +7,11 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from config import EventSettings
 from config.errors import RocstreamError, SettingsError
@@ -17,9 +19,13 @@ from worker.cli import rows, sources
 from worker.cli.rows import Bad, Event, Keys
 from worker.cli.sources import Format
 from worker.events import Parser
+from worker.replay.lines import Lines, runs
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from pathlib import Path
+
+    from worker.cli.sources import Source
 
 OWN_KEY = EventSettings()
 NESTED = EventSettings(
@@ -34,7 +40,8 @@ NESTED = EventSettings(
 
 def of_json(*lines: str, event: EventSettings = OWN_KEY, key: str | None = None) -> list[Any]:
     raw = io.BytesIO("\n".join(lines).encode())
-    return list(rows.from_json(raw, rows.keys(event, key, None)))
+    known = Lines()
+    return list(rows.from_json(runs(raw, known), rows.keys(event, key, None), known))
 
 
 def of_csv(*lines: str, event: EventSettings = OWN_KEY, key: str | None = None) -> list[Any]:
@@ -201,12 +208,53 @@ def test_what_csv_says_is_what_the_worker_reads(score: float, label: int, key: s
     assert batch.keys[key].labels == [label]
 
 
-def test_gzipped_files_read_as_plain_ones(tmp_path: Path) -> None:
-    path = tmp_path / "events.csv.gz"
-    path.write_bytes(gzip.compress(b"key,score,label\nk,1,1\n"))
-    with sources.opened(str(path), Format.AUTO, OWN_KEY, Keys(None, ("key",))) as source:
+CSV = b"key,score,label\nk,1,1\n"
+FIELD = Keys(None, ("key",))
+
+
+def opened(path: Path, keys: Keys = FIELD) -> AbstractContextManager[Source]:
+    (member,) = sources.members([str(path)], Format.AUTO)
+    return sources.opened(member, OWN_KEY, keys)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_packed_files_read_as_plain_ones(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"events.csv{suffix}"
+    packed = gzip.compress(CSV) if suffix == ".gz" else pa.compress(CSV, "zstd", asbytes=True)
+    path.write_bytes(packed)
+    with opened(path) as source:
         assert list(source.events) == [Event(b"k", b'{"score":1,"label":1}')]
         assert source.position() == path.stat().st_size
+
+
+def test_rows_of_parquet_are_sent_with_the_columns_that_the_settings_name(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    columns = {
+        "key": pa.array(["007", None, "x"]).dictionary_encode(),
+        "score": [0.5, 0.25, 1.0],
+        "label": [1, 0, None],
+        "more": [1, 2, 3],
+    }
+    parquet.write_table(pa.table(columns), path)
+    with opened(path) as source:
+        first, second, third = source.events
+        assert source.position() == path.stat().st_size
+    assert first == Event(b"007", b'{"score": 0.5, "label": 1}')
+    assert isinstance(second, Bad)
+    assert source.where(second.line) == f"{path}, row 2"
+    assert 'the key "key" is null' in second.why
+    assert third == Event(b"x", b'{"score": 1.0, "label": null}')
+    with opened(path, Keys(b"one", ())) as source:
+        assert [event.key for event in source.events if isinstance(event, Event)] == [b"one"] * 3
+
+
+def test_a_key_that_the_settings_find_in_the_value_stays_there(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    parquet.write_table(pa.table({"key": [7], "score": [0.5], "label": [1]}), path)
+    event = EventSettings(key="key")
+    (member,) = sources.members([str(path)], Format.AUTO)
+    with sources.opened(member, event, rows.keys(event, None, None)) as source:
+        assert list(source.events) == [Event(b"7", b'{"key": 7, "score": 0.5, "label": 1}')]
 
 
 @pytest.mark.parametrize(
@@ -219,29 +267,27 @@ def test_gzipped_files_read_as_plain_ones(tmp_path: Path) -> None:
 def test_a_broken_gzip_is_told_in_a_sentence(tmp_path: Path, content: bytes, why: str) -> None:
     path = tmp_path / "events.jsonl.gz"
     path.write_bytes(content)
-    opened = sources.opened(str(path), Format.AUTO, OWN_KEY, Keys(b"k", ()))
-    with pytest.raises(RocstreamError, match=why), opened as source:
+    with pytest.raises(RocstreamError, match=why), opened(path) as source:
         list(source.events)
 
 
 def test_text_that_is_not_utf_8_is_told_in_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
     path.write_bytes("key,score,label\nü,1,1\n".encode("latin-1"))
-    opened = sources.opened(str(path), Format.AUTO, OWN_KEY, Keys(None, ("key",)))
-    with pytest.raises(RocstreamError, match="no UTF-8 text"), opened as source:
+    with pytest.raises(RocstreamError, match="no UTF-8 text"), opened(path) as source:
         list(source.events)
 
 
 def test_sources_are_checked_before_anything_is_sent(tmp_path: Path) -> None:
     there = tmp_path / "a.jsonl"
     there.write_text("{}")
-    assert sources.sizes([str(there), "-"], Format.AUTO) == {str(there): 2, "-": None}
+    unknown = tmp_path / "c.txt"
+    unknown.write_text("{}")
     for name, why in (
-        (str(tmp_path / "b.jsonl"), "no such file"),
-        (str(tmp_path), "cannot be told"),
-        (str(tmp_path / "c.parquet"), "cannot be told"),
+        (tmp_path / "b.jsonl", "no such file"),
+        (unknown, "cannot be told"),
     ):
         with pytest.raises(SettingsError, match=why):
-            sources.sizes([str(there), name], Format.AUTO)
-    with pytest.raises(SettingsError, match="is a directory"):
-        sources.sizes([str(tmp_path)], Format.CSV)
+            sources.members([str(there), str(name)], Format.AUTO)
+    found = sources.members([str(tmp_path), "-"], Format.AUTO)
+    assert [member.shown for member in found] == [str(there), "standard input"]

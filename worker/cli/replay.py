@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import Annotated, Final
 
 import typer
 
 from worker.cli import options
+from worker.cli.sources import Format
 
 INTERRUPTED: Final = 130
 STDOUT: Final = "-"
-
-
-class Format(StrEnum):
-    """How the sources are written; `auto` goes by their names."""
-
-    AUTO = "auto"
-    JSON = "json"
-    CSV = "csv"
-    PARQUET = "parquet"
 
 
 def replay(  # noqa: PLR0913 - the options of a command
@@ -228,7 +219,7 @@ def replay(  # noqa: PLR0913 - the options of a command
         partitions=tuple(partition or ()),
         only=tuple(only or ()),
         rejected=rejected,
-        form=None if form is Format.AUTO else form.value,
+        form=form.given,
         fields=Fields(key, key_field, time_field),
         sweeps=tuple(sweep or ()),
         alerts=tuple(alert or ()),

@@ -1,4 +1,4 @@
-"""Lines of JSON and rows of CSV as records to send, or as reasons why they cannot be sent."""
+"""Lines of JSON, rows of CSV and Parquet as records to send, or why they cannot be sent."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from config.errors import SettingsError
 from config.paths import parse, render
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from config import EventSettings
+    from worker.replay.lines import Lines
+    from worker.replay.parquet import Table
 
 KEY_BYTES: Final = 1_024
 
@@ -87,22 +89,39 @@ def keys(event: EventSettings, key: str | None, field: str | None) -> Keys:
     return Keys(raw, ())
 
 
-def from_json(file: IO[bytes], keys: Keys) -> Iterator[Event | Bad]:
-    """Yield a record per line that is a JSON object, its bytes as they stand."""
-    for number, line in enumerate(file, start=1):
-        text = line.strip().removeprefix(_BOM)
-        if not text:
-            continue
-        try:
-            document = orjson.loads(text)
-        except orjson.JSONDecodeError as error:
-            yield Bad(number, f"not JSON: {error}")
-            continue
-        if type(document) is not dict:
-            yield Bad(number, "not a JSON object")
-            continue
-        key = keys.fixed or _key(_find(document, keys.field), keys.field)
-        yield Bad(number, key) if isinstance(key, str) else Event(key, text)
+def from_json(
+    blocks: Iterable[tuple[int, bytes, int]], keys: Keys, known: Lines
+) -> Iterator[Event | Bad]:
+    """Yield a record per line that is a JSON object, its bytes as they stand.
+
+    Parameters
+    ----------
+    blocks, known
+        The lines, as `worker.replay.lines.runs` has them, and the numbers it gives them.
+    keys
+        Where the keys come from.
+    """
+    for offset, block, _ in blocks:
+        for at, line in enumerate(block.split(b"\n"), offset):
+            text = line.strip().removeprefix(_BOM)
+            try:
+                document = orjson.loads(text)
+            except orjson.JSONDecodeError as error:
+                yield Bad(known.number(at), f"not JSON: {error}")
+                continue
+            if type(document) is not dict:
+                yield Bad(known.number(at), "not a JSON object")
+                continue
+            key = keys.fixed or key_of(_find(document, keys.field), keys.field)
+            yield Bad(known.number(at), key) if isinstance(key, str) else Event(key, text)
+
+
+def from_rows(table: Table, keys: Keys, event: EventSettings) -> Iterator[Event | Bad]:
+    """Yield a record per row of Parquet: its columns that the settings name."""
+    rows = table.documents(keyed=not isinstance(event.key, Own))
+    for number, (value, document) in enumerate(rows, start=1):
+        key = keys.fixed or key_of(value, keys.field)
+        yield Bad(number, key) if isinstance(key, str) else Event(key, document)
 
 
 def from_csv(file: IO[bytes], name: str, event: EventSettings, keys: Keys) -> Iterator[Event | Bad]:
@@ -175,7 +194,7 @@ class Shape:
         if len(row) != self.width:
             return f"{len(row)} cells under {self.width} columns"
         fixed, at = self._keys.fixed, self.key_column
-        key = fixed if at is None else _key(row[at], self._keys.field)
+        key = fixed if at is None else key_of(row[at], self._keys.field)
         return _event(row, self.columns, self._settings, self._key_path, key)
 
 
@@ -317,7 +336,7 @@ def _put(document: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
     document[path[-1]] = value
 
 
-def _key(value: Any, field: tuple[str, ...]) -> bytes | str:
+def key_of(value: Any, field: tuple[str, ...]) -> bytes | str:
     """Return the bytes of a key, or as text why it is none."""
     name = ".".join(field)
     if value is _MISSING:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from config import EventSettings
     from worker.cli.rows import Keys
+    from worker.replay.files import Member
 
 _REPORT_EVERY: Final = 512
 
@@ -32,7 +33,9 @@ def send(
     source: Annotated[
         list[str],
         typer.Argument(
-            metavar="SOURCE", help="JSON lines or CSV, also gzipped; - is standard input."
+            metavar="SOURCE",
+            help="Files or directories of JSON lines, CSV (.gz, .zst) or Parquet; - is standard "
+            "input.",
         ),
     ],
     config: options.ConfigFile = None,
@@ -62,7 +65,8 @@ def send(
 
     A line of JSON is sent as it stands: an object with the fields that `[event]` names. Of a CSV,
     whose first line names the columns, those that `[event]` names are sent: keys as text (007
-    stays 007), scores, times and weights as numbers, an empty label as one not known yet.
+    stays 007), scores, times and weights as numbers, an empty label as one not known yet. Of
+    Parquet likewise, with the types it has.
 
     The record's key is the one that `event.key` leads to; where that is `$key`, it is the line's
     `key`, another field with `--key-field`, or one for all with `--key`. Whether score and label
@@ -72,7 +76,7 @@ def send(
     """
     settings = options.settings(config)
     taken = rows.keys(settings.event, key, key_field)
-    total = sources.sizes(source, form)
+    members = sources.members(source, form)
     cluster = admin.Cluster(settings)
     cluster.wait(admin.WAIT_SECONDS)
     if settings.topics.events not in cluster.partitions():
@@ -80,8 +84,8 @@ def send(
     publisher = Publisher(settings)
     began = time.monotonic()
     try:
-        for name in source:
-            _send(publisher, name, form, settings.event, taken, total[name], skip_bad=skip_bad)
+        for member in members:
+            _send(publisher, member, settings.event, taken, skip_bad=skip_bad)
         publisher.flush()
     finally:
         publisher.close()
@@ -100,21 +104,20 @@ class Rate(ProgressColumn):
 
 def _send(
     publisher: Publisher,
-    name: str,
-    form: Format,
+    member: Member,
     event: EventSettings,
     keys: Keys,
-    size: int | None,
     *,
     skip_bad: bool,
 ) -> None:
     progress = _progress()
     shown: AbstractContextManager[Any] = nullcontext() if progress is None else progress
-    with shown, sources.opened(name, form, event, keys) as source:
+    size = member.size or None
+    with shown, sources.opened(member, event, keys) as source:
         bar = None if progress is None else progress.add_task(source.name, total=size, sent=0)
         for sent, found in enumerate(source.events, start=1):
             if isinstance(found, Bad):
-                sentence = f"{source.name}:{found.line}: {found.why}"
+                sentence = f"{source.where(found.line)}: {found.why}"
                 if not skip_bad:
                     publisher.flush()
                     raise RocstreamError(

@@ -1,123 +1,119 @@
-"""Files of events for `send`: JSON lines and CSV, plain or gzipped, or standard input.
+"""Files of events for `send`, found and opened as `replay` has it: one record after the other.
 
-A line becomes the key and the value of a record, or a reason why it cannot be one.
+A line or row becomes the key and the value of a record, or a reason why it cannot be one.
 """
 
 from __future__ import annotations
 
-import gzip
-import sys
-import zlib
 from contextlib import contextmanager
 from enum import StrEnum
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from config.errors import RocstreamError, SettingsError
-from worker.cli.rows import Bad, Event, Keys, from_csv, from_json
+from config import Own
+from worker.cli import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from config import EventSettings
-
-STDIN: Final = "-"
-
-_SUFFIXES: Final = {".jsonl": "json", ".ndjson": "json", ".json": "json", ".csv": "csv"}
+    from worker.cli.rows import Bad, Event, Keys
+    from worker.replay.files import Member
 
 
 class Format(StrEnum):
-    """How a source is written; `auto` goes by the name."""
+    """How the sources are written; `auto` goes by their names."""
 
     AUTO = "auto"
     JSON = "json"
     CSV = "csv"
+    PARQUET = "parquet"
+
+    @property
+    def given(self) -> str | None:
+        """The format itself; None for `auto`."""
+        return None if self is Format.AUTO else self.value
 
 
 class Source(NamedTuple):
-    """An open source.
+    """An open file.
 
     Parameters
     ----------
     name
         For sentences.
     events
-        Its lines in order.
+        Its lines or rows in order.
     position
         Returns the bytes of the file read so far; compressed ones where it is compressed.
+    lines
+        Whether it has lines; else rows.
     """
 
     name: str
     events: Iterator[Event | Bad]
     position: Callable[[], int]
+    lines: bool = True
+
+    def where(self, number: int) -> str:
+        """Say where a line or a row stands."""
+        return f"{self.name}:{number}" if self.lines else f"{self.name}, row {number}"
 
 
-def sizes(names: list[str], form: Format) -> dict[str, int | None]:
-    """Return the size of each source in bytes; None for standard input.
+def members(names: Sequence[str], form: Format) -> list[Member]:
+    """Return the files that sources name.
 
     Raises
     ------
     SettingsError
         For a source that is not there or whose format is not known: before anything is sent.
     """
-    found: dict[str, int | None] = {}
-    for name in names:
-        _format(name, form)
-        if name == STDIN:
-            found[name] = None
-            continue
-        path = Path(name)
-        if not path.exists():
-            raise SettingsError(f"{name}: there is no such file")
-        if path.is_dir():
-            raise SettingsError(f"{name} is a directory: name the files in it, as in {name}/*")
-        found[name] = path.stat().st_size
-    return found
+    from worker.replay.files import found  # noqa: PLC0415 - the engine comes with it
+
+    return found(names, form.given)
 
 
 @contextmanager
-def opened(name: str, form: Format, event: EventSettings, keys: Keys) -> Iterator[Source]:
-    """Open a source; closed after the `with` block.
+def opened(member: Member, event: EventSettings, keys: Keys) -> Iterator[Source]:
+    """Open a file; closed after the `with` block.
 
     Raises
     ------
     SettingsError
-        For a CSV without the columns that the settings name.
+        For a CSV or Parquet without the columns that the settings name.
+    RocstreamError
+        When it is cut short, packed wrongly or cannot be read; what came before was read.
     """
-    if name == STDIN:
-        yield Source("standard input", _records(sys.stdin.buffer, name, form, event, keys), _zero)
+    # The engine comes with them.
+    from worker.replay import files, lines  # noqa: PLC0415
+
+    if member.form == Format.PARQUET:
+        yield _table(member, event, keys)
         return
-    with Path(name).open("rb") as raw:
-        unpacked: Any = gzip.GzipFile(fileobj=raw) if name.endswith(".gz") else raw
-        try:
-            yield Source(name, _records(unpacked, name, form, event, keys), raw.tell)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise RocstreamError(f"{name} is cut short, or no gzip file: {error}") from error
-        except UnicodeDecodeError as error:
-            raise RocstreamError(f"{name} is no UTF-8 text: {error}") from error
+    known = lines.Lines()
+    with files.opened(member, known) as (file, position):
+        if member.form == Format.CSV:
+            events = rows.from_csv(file, member.shown, event, keys)
+        else:
+            events = rows.from_json(lines.runs(file, known), keys, known)
+        yield Source(member.shown, events, position)
 
 
-def _records(
-    file: IO[bytes], name: str, form: Format, event: EventSettings, keys: Keys
-) -> Iterator[Event | Bad]:
-    if _format(name, form) is Format.JSON:
-        return from_json(file, keys)
-    return from_csv(file, name, event, keys)
+def _table(member: Member, event: EventSettings, keys: Keys) -> Source:
+    from worker.replay.files import timestamp_of  # noqa: PLC0415 - see above
+    from worker.replay.parquet import Table  # noqa: PLC0415
 
+    asked = event
+    if isinstance(event.key, Own) and not keys.fixed:
+        asked = event.model_copy(update={"key": keys.field})
+    table = Table(member.path, [asked], keys.fixed, timestamp_of(event))
+    read = 0
 
-def _zero() -> int:
-    return 0
+    def counted() -> Iterator[Event | Bad]:
+        nonlocal read
+        for one in rows.from_rows(table, keys, event):
+            read += 1
+            yield one
 
-
-def _format(name: str, form: Format) -> Format:
-    if form is not Format.AUTO:
-        return form
-    if name == STDIN:
-        return Format.JSON
-    suffix = Path(name.removesuffix(".gz")).suffix.lower()
-    if suffix not in _SUFFIXES:
-        raise SettingsError(
-            f"{name}: the format cannot be told from the name: say --format json (an object per "
-            "line) or --format csv"
-        )
-    return Format(_SUFFIXES[suffix])
+    return Source(
+        member.shown, counted(), lambda: member.size * read // max(table.rows, 1), lines=False
+    )

@@ -61,6 +61,11 @@ class Member(NamedTuple):
     form: str
     size: int
 
+    @property
+    def shown(self) -> str:
+        """What sentences call it."""
+        return "standard input" if self.path == STDIN else self.path
+
 
 def event_of(event: EventSettings, fields: Fields) -> tuple[EventSettings, bytes | None]:
     """Return how the records of files are read, and the key that all of them have if one.
@@ -141,7 +146,7 @@ def found(names: Sequence[str], form: str | None) -> list[Member]:
         ]
         if not inside:
             raise SettingsError(
-                f"{name} holds no file to replay: JSON lines (.jsonl, .ndjson, .json), CSV and "
+                f"{name} holds no file of events: JSON lines (.jsonl, .ndjson, .json), CSV and "
                 "Parquet are known by their names, the first two also with .gz or .zst"
             )
         members += inside

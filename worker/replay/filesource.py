@@ -94,7 +94,7 @@ class FileSource:
                 empty = False
                 yield log, run
             if empty:
-                self.notes.append(f"{_shown(member)} is empty: 0 events")
+                self.notes.append(f"{member.shown} is empty: 0 events")
             self._done += member.size
             self._position = int
 
@@ -127,7 +127,7 @@ class FileSource:
             if member.form == "csv":
                 if member.path != STDIN and not member.size:
                     return
-                yield from cells.runs(file, _shown(member), events, fixed, timestamp, known)
+                yield from cells.runs(file, member.shown, events, fixed, timestamp, known)
                 return
             parsers = [Parser(event) for event in events]
             for offset, text, count in lines.runs(file, known):
@@ -155,7 +155,3 @@ class FileSource:
 
 def _topic(member: Member) -> str:
     return STANDARD_INPUT if member.path == STDIN else Path(member.path).name
-
-
-def _shown(member: Member) -> str:
-    return "standard input" if member.path == STDIN else member.path

@@ -6,6 +6,7 @@ it does not know (a null, a NaN, a label by name) sends its stretch of rows thro
 
 from __future__ import annotations
 
+import itertools
 import json
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from worker.replay.grouping import Columns, Stretch, batches
 from worker.replay.records import BATCH_EVENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from config import EventSettings
     from worker.events import Batch, Stop
@@ -38,6 +39,9 @@ _REALS: Final = {"halffloat": "float16", "float": "float32", "double": "float64"
 
 PIECE_ROWS: Final = 1 << 21
 """Rows of a group that one process reads; a larger one is decoded by each, and shared out."""
+
+WRITTEN_ROWS: Final = 1 << 14
+"""Rows that are written as JSON at once."""
 
 _NAMES: Final = ("key", "score", "label", "time", "weight")
 
@@ -110,6 +114,22 @@ class Table:
             if last - first > RUN_ROWS // 2 or last == self.rows:
                 yield TableRun(self, first, last)
                 first = last
+
+    def documents(self, *, keyed: bool) -> Iterator[tuple[Any, bytes]]:
+        """Yield each row as JSON, beside its key; `keyed` says whether the key stands in both.
+
+        Raises
+        ------
+        RocstreamError
+            When the file is damaged.
+        """
+        columns = self.columns[0]
+        names = [name for name in columns if name != "key" or keyed]
+        for first in range(0, self.rows, WRITTEN_ROWS):
+            last = min(first + WRITTEN_ROWS, self.rows)
+            rows = _Rows(self, 0, self.read(first, last), first)
+            keys = rows.values("key") if "key" in columns else itertools.repeat(None, last - first)
+            yield from zip(keys, rows.documents(names), strict=True)
 
     def read(self, first: int, last: int) -> Any:
         """Return the rows with offsets in [first, last); memory for a run at a time.
@@ -343,13 +363,14 @@ class _Rows:
             return None
         return times
 
-    def records(self) -> Iterator[Taken]:
-        """Write each row as the JSON that a producer would have sent."""
-        event, table = self._event, self._table
-        columns = [
-            (getattr(event, name), _plain(self._column(name), name, event).to_pylist())
-            for name in self._paths
-        ]
+    def values(self, name: str) -> list[Any]:
+        """Return a column as Python has it."""
+        values: list[Any] = _plain(self._column(name), name, self._event).to_pylist()
+        return values
+
+    def documents(self, names: Iterable[str]) -> Iterator[bytes]:
+        """Write these columns of each row as the JSON that a producer would have sent."""
+        columns = [(getattr(self._event, name), self.values(name)) for name in names]
         for at in range(self._rows.num_rows):
             document: dict[str, Any] = {}
             for path, values in columns:
@@ -357,8 +378,13 @@ class _Rows:
                 for part in path[:-1]:
                     inner = inner.setdefault(part, {})
                 inner[path[-1]] = values[at]
-            value = json.dumps(document, default=str, ensure_ascii=False).encode()
-            yield Taken(self._first + at, table.timestamp, table.fixed, value)
+            yield json.dumps(document, default=str, ensure_ascii=False).encode()
+
+    def records(self) -> Iterator[Taken]:
+        """Take each row as a record."""
+        table = self._table
+        for at, value in enumerate(self.documents(self._paths), self._first):
+            yield Taken(at, table.timestamp, table.fixed, value)
 
 
 def _joined(batches: Sequence[Any]) -> Any:
