@@ -82,7 +82,7 @@ def test_an_unknown_suffix_and_a_directory_without_files(
     (tmp_path / "empty").mkdir()
     result = replay(tmp_path / "empty")
     assert result.code == 2
-    assert "holds no file to replay" in result.errors
+    assert "holds no file of events" in result.errors
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.csv"])

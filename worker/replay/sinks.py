@@ -177,7 +177,7 @@ class TopicSink:
         if topic not in cluster.partitions():
             raise SettingsError(
                 f"-o {TOPIC}{topic}: there is no such topic at {cluster.servers}: make it with "
-                f"`kafka-topics.sh --create --topic {topic}`, or name another"
+                "kafka-topics.sh, with as many partitions as you like, or name another"
             )
         topics = settings.topics.model_copy(update={"events": topic})
         self._topic = topic
