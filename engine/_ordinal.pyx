@@ -6,6 +6,7 @@ are counts again.
 """
 
 from libc.stdint cimport uint32_t
+from libc.stdlib cimport free, malloc
 
 from engine._batch cimport Batch, batch_of_columns
 from engine._fold cimport Node
@@ -13,7 +14,7 @@ from engine._products cimport MOST, TIED, ProductTree, tags_of
 from engine._tree cimport DONE, NO_MEMORY, Status
 
 from engine.events import class_of, ordinal_columns_of, ordinal_weight_of, score_of
-from engine.reference.cells import Cell, exact
+from engine.reference.cells import EMPTY, Cell, exact
 from engine.reference.ordinal import MOST_CLASSES
 
 # Weights scaled to their unit are not heavier than this.
@@ -108,7 +109,11 @@ cdef class OrdinalRoc:
     # Copies and pickles
 
     def __reduce__(self):
-        return type(self)._of_rows, (self.tree.classes, self.rows(), self.cells)
+        self.check_idle()
+        cells = self.cells
+        if cells is not None:
+            cells = {score: row.copy() for score, row in cells.items()}
+        return type(self)._of_rows, (self.tree.classes, self.rows(), cells)
 
     @classmethod
     def _of_rows(cls, classes, rows, cells):
@@ -163,21 +168,62 @@ cdef class OrdinalRoc:
         -----
         O(r^3 log n) for each event since the last reading, O(r^3 n / 64) at most.
         """
+        self.check_idle()
         return self.tree.vuhs()
 
     # Below Python
 
+    cdef int check_idle(self) except -1:
+        """Keep other threads out, which the cells, being Python's, may let in half-way."""
+        if self.busy:
+            raise RuntimeError("another thread is changing this OrdinalRoc")
+        return 0
+
     cdef int enter_all(self, Batch batch) except -1:
         """Put a batch in, all or none."""
         cdef Py_ssize_t i = 0, undo
-        cdef const double *w = batch.weights
+        self.check_idle()
+        if batch.weights != NULL or self.cells is not None:
+            return self.enter_weighted(batch)
         try:
             for i in range(batch.size):
-                self.add_event(batch.scores[i], batch.labels[i], 1 if w == NULL else w[i])
+                self.add_event(batch.scores[i], batch.labels[i], 1)
         except BaseException:
-            for undo in range(i - 1, -1, -1):
-                self.remove_event(batch.scores[undo], batch.labels[undo], 1 if w == NULL else w[undo])
+            for undo in range(i):
+                self.remove_event(batch.scores[undo], batch.labels[undo], 1)
             raise
+        return 0
+
+    cdef int enter_weighted(self, Batch batch) except -1:
+        """Put a batch in where weights differ. What taking it back needs is kept meanwhile."""
+        cdef Py_ssize_t done = 0
+        cdef list log = [None] * batch.size, row
+        cdef Past *past = <Past *> malloc(batch.size * sizeof(Past) + 1)
+        if past == NULL:
+            raise MemoryError("no memory for more events; nothing has changed")
+        self.busy = True
+        try:
+            if self.cells is None:
+                self.to_weights()
+            while done < batch.size:
+                mass = 1 if batch.weights == NULL else exact(batch.weights[done])
+                log[done] = self.change_cell(
+                    batch.scores[done], batch.labels[done], mass, True, &past[done]
+                )
+                done += 1
+        except BaseException:
+            while done:
+                done -= 1
+                key, row, old = log[done]
+                self.set_cell(
+                    key, row, batch.labels[done], old, past[done].weights, -past[done].uneven
+                )
+            raise
+        finally:
+            self.busy = False
+            free(past)
+            if self.uneven == 0:
+                self.to_counts()
         return 0
 
     cdef int clear(self) except -1:
@@ -191,87 +237,93 @@ cdef class OrdinalRoc:
         return self.to_counts()
 
     cdef int add_event(self, double score, int label, double weight) except -1:
-        if weight == 1 and self.cells is None:
-            refuse(self.tree.enter(score, label), score, label)
-            self.events += 1
-            return 0
-        if self.cells is None:
-            self.to_weights()
-        try:
-            self.change_cell(score, label, exact(weight), True)
-        finally:
-            if self.uneven == 0:
-                self.to_counts()
+        self.check_idle()
+        if weight != 1 or self.cells is not None:
+            return self.change_weight(score, label, weight, True)
+        refuse(self.tree.enter(score, label), score, label)
+        self.events += 1
         return 0
 
     cdef int remove_event(self, double score, int label, double weight) except -1:
-        if weight == 1 and self.cells is None:
-            refuse(self.tree.leave(score, label), score, label)
-            self.events -= 1
-            return 0
-        if self.cells is None:
-            self.to_weights()
-        try:
-            self.change_cell(score, label, exact(weight), False)
-        finally:
-            if self.uneven == 0:
-                self.to_counts()
+        self.check_idle()
+        if weight != 1 or self.cells is not None:
+            return self.change_weight(score, label, weight, False)
+        refuse(self.tree.leave(score, label), score, label)
+        self.events -= 1
         return 0
 
     # With weights: exact sums per score and class, and what they round to in the tree.
 
-    cdef int change_cell(self, double score, int label, object mass, bint enters) except -1:
-        """Add the weight of one event at a score, or take it back. All or nothing."""
+    cdef int change_weight(self, double score, int label, double weight, bint enters) except -1:
+        """Put one event in, or take weight out."""
+        cdef Past past
+        self.busy = True
+        try:
+            if self.cells is None:
+                self.to_weights()
+            self.change_cell(score, label, exact(weight), enters, &past)
+        finally:
+            self.busy = False
+            if self.uneven == 0:
+                self.to_counts()
+        return 0
+
+    cdef tuple change_cell(self, double score, int label, object mass, bint enters, Past *past):
+        """Add the weight of one event at a score, or take it back. All or nothing.
+
+        Returns the key, the row and the cell that was there, which with `past` are what
+        `set_cell` takes to undo it, without a need of memory.
+        """
         cdef double[8] weights
         cdef int k
+        cdef list row
         key = score
-        row = self.cells.get(key)
-        fresh = row is None
-        if fresh:
-            row = [Cell() for _ in range(self.tree.classes)]
+        held = self.cells.get(key)
+        row = [EMPTY] * self.tree.classes if held is None else held
         old = row[label]
         if not enters and old.weight < mass:
             raise KeyError(f"class {label} has less weight than {float(mass)!r} at {score!r}")
         # All that takes memory comes first, so that nothing is half done where it is out.
-        new = Cell()
-        new.events, new.weight = old.events, old.weight
-        if enters:
-            new.add(mass)
-        else:
-            new.remove(mass)
-        cdef Py_ssize_t events = new.events - old.events
-        cdef int uneven = <int> new.uneven - <int> old.uneven
+        new = old.plus(mass) if enters else old.minus(mass)
+        was = key, row, old
         for k in range(self.tree.classes):
-            weights[k] = float(row[k].weight)
+            past.weights[k] = weights[k] = float(row[k].weight)
         weights[label] = float(new.weight)
-        if fresh:
+        past.uneven = <int> new.uneven - <int> old.uneven
+        if held is None:
             self.cells[key] = row
         try:
-            refuse(self.tree.put(score, weights), score, label)
-        except BaseException:
-            if fresh:
+            self.set_cell(key, row, label, new, weights, past.uneven)
+        except MemoryError:
+            if held is None:
                 del self.cells[key]
             raise
-        row[label] = new
+        if weights[label] * self.tree.units[label] > HEAVY:
+            self.tree.choose_units()
+        return was
+
+    cdef int set_cell(
+        self, object key, list row, int label, object cell, const double *weights, int uneven
+    ) except -1:
+        """Let a class have a cell in a row, which then has these weights. All or nothing."""
+        cdef Py_ssize_t events = <Py_ssize_t> cell.events - <Py_ssize_t> row[label].events
+        cdef int k
+        refuse(self.tree.put(key, weights), key, label)
+        row[label] = cell
         self.events += events
         self.tree.counts[label] += events
         self.uneven += uneven
         for k in range(self.tree.classes):
             if weights[k]:
-                break
-        else:
-            del self.cells[key]
-        if weights[label] * self.tree.units[label] > HEAVY:
-            self.tree.choose_units()
+                return 0
+        del self.cells[key]
         return 0
 
     cdef int to_weights(self) except -1:
         """Let weights differ. O(n)."""
         cells = {}
         for score, row in self.rows():
-            cells[score] = here = [Cell() for _ in row]
-            for cell, count in zip(here, row):
-                cell.events = cell.weight = int(count)
+            cells[score] = [Cell(int(count), int(count)) for count in row]
         self.cells = cells
         self.tree.weighted = True
         return 0

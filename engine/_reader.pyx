@@ -60,8 +60,10 @@ cdef class Reader:
         cdef Py_ssize_t i
         cdef Name code
         cdef double value
-        if self.counts and roc.blocks is not None:
-            self.widen()
+        if roc.blocks is not None:
+            roc.settle()
+            if self.counts and roc.blocks is not None:
+                self.widen()
         for i in range(self.width):
             code = self.codes[i]
             if code == EVENTS:

@@ -10,7 +10,8 @@ from engine._weighted cimport Blocks
 cdef class Roc:
     cdef Tree tree
     cdef Hull edge_list
-    cdef Blocks blocks  # None while every weight is 1: then `tree` holds the events
+    cdef Blocks blocks  # None while every weight is 1: then `tree` holds the events, or will: `settle`
+    cdef Py_ssize_t idle  # changes since the last weight other than 1 left the blocks
 
     cdef Status enter(self, double score, bint label) noexcept nogil
     cdef Status leave(self, double score, bint label) noexcept nogil
@@ -23,6 +24,8 @@ cdef class Roc:
     cdef tuple arrays(self)
     cdef tuple edges(self)
     cdef int to_blocks(self) except -1
+    cdef int note(self) noexcept
+    cdef void settle(self) noexcept
     cdef void to_tree(self) noexcept
     cdef int build(self, scores, negative, positive) except -1
 

@@ -2,8 +2,8 @@
 
 Where a reading is computed: AUC in `_tree.Tree.auc`, H in `_hull` over the edges of the hull with
 terms from `_severity`, curves in `engine.readings`. While a weight other than 1 is inside, events live
-in `_weighted.Blocks` instead of `_tree.Tree`; when the last such weight leaves they move back, so that
-readings depend on what is inside alone.
+in `_weighted.Blocks` instead of `_tree.Tree`; when the last such weight has left they move back, at the
+next reading or after some more changes, so that readings depend on what is inside alone.
 """
 
 from libc.math cimport INFINITY, NAN, isnan, nextafter
@@ -17,6 +17,7 @@ from engine._build cimport build_of_blocks, build_of_events
 from engine._counts cimport NEGATIVE, POSITIVE, negatives, positives
 from engine._edges cimport hull_of_blocks, loss_share, thinned
 from engine._tree cimport DONE, NO_MEMORY, TOO_MANY, Status
+from engine._weighted cimport absent
 
 from engine.readings.confusion import Confusion, confusion_of
 from engine.readings.roc_readings import RocReadings
@@ -32,16 +33,16 @@ cdef int refuse(Status status, double score, bint label) except -1:
     if status == NO_MEMORY:
         raise MemoryError("no memory for one more event; nothing has changed")
     if status == TOO_MANY:
-        raise OverflowError("a Roc holds at most 4294967295 events of weight 1")
-    raise KeyError(f"class {int(label)} has less weight than 1.0 at {score!r}")
+        raise OverflowError("a Roc holds at most 4294967295 events")
+    raise absent(score, label, 1)
 
 
 cdef class Roc:
     """Exact ROC of a changing multiset of (score, label, weight).
 
     A high score speaks for the positive class, label 1. Scores are equal when equal as doubles;
-    events of one score are a tie, whichever came first. Calls are safe from several threads as far
-    as the interpreter's lock makes each of them one step.
+    events of one score are a tie, whichever came first. Calls are safe from several threads: the
+    interpreter's lock makes each of them one step.
 
     Examples
     --------
@@ -72,14 +73,14 @@ cdef class Roc:
     def positives(self):
         """Weight of the positive class: an int while all weights are 1; O(1)."""
         if self.blocks is not None:
-            return self.blocks.total(True)
+            return self.blocks.total(True) if self.blocks.uneven else int(self.blocks.total(True))
         return positives(self.tree.total)
 
     @property
     def negatives(self):
         """Weight of the negative class: an int while all weights are 1; O(1)."""
         if self.blocks is not None:
-            return self.blocks.total(False)
+            return self.blocks.total(False) if self.blocks.uneven else int(self.blocks.total(False))
         return negatives(self.tree.total)
 
     def add(self, score, label, weight=1):
@@ -99,7 +100,7 @@ cdef class Roc:
         ValueError
             When one is none of that; nothing has changed then.
         OverflowError
-            When 2**32 - 1 events of weight 1 are inside.
+            When 2**32 - 1 events are inside.
         """
         self.add_event(one_score(score), one_label(label), one_weight(weight))
 
@@ -146,9 +147,11 @@ cdef class Roc:
         O(1) with unit weights, with others O(log n) for each event since the last reading. Mann and Whitney's U over n0 n1; Tatti,
         "Maintaining AUC and H-measure over time", section 4.
         """
-        if self.blocks is not None:
-            return self.blocks.auc()
-        return self.tree.auc()
+        if self.blocks is not None and self.blocks.uneven == 0:
+            # Sums of counts and their halves are exact under 2**53, so these are the tree's bits.
+            if self.blocks.total(False) * self.blocks.total(True) > 2.0 ** 52:
+                self.settle()
+        return self.tree.auc() if self.blocks is None else self.blocks.auc()
 
     def h_measure(self, alpha=2.0, beta=2.0, priors=None, epsilon=None):
         """H-measure: one minus the expected minimum loss, as a share of that without skill.
@@ -185,6 +188,7 @@ cdef class Roc:
             p0, p1 = check_priors(priors)
         if epsilon is not None:
             epsilon = check_epsilon(epsilon)
+        self.settle()
         if not self.negatives or not self.positives:
             return NAN
         if priors is None and epsilon is None and self.blocks is None:
@@ -203,8 +207,9 @@ cdef class Roc:
 
     def hull(self):
         """Upper convex hull of the ROC curve; O(n)."""
-        last, negative, positive = self.edges()
+        # One after the other, so that no other thread's event comes between.
         scores = self.arrays()[0]
+        last, negative, positive = self.edges()
         # An edge begins at the first score above the last one of the edge before.
         starts = np.searchsorted(scores, np.concatenate([[-np.inf], last[:-1]]), side="right")
         return curve_through(scores[starts[: len(last)]], negative, positive)
@@ -212,6 +217,7 @@ cdef class Roc:
     def confusion(self, threshold):
         """Decide at a threshold and count, see `engine.readings.confusion`; O(log n)."""
         cdef uint64_t below
+        self.settle()
         if self.blocks is not None or isnan(threshold):
             return confusion_of(*self._blocks(), threshold)
         below = self.tree.counts_upto(nextafter(threshold, -INFINITY))
@@ -280,24 +286,21 @@ cdef class Roc:
             return refuse(self.enter(score, label), score, label)
         if self.blocks is None:
             self.to_blocks()
-        try:
-            self.blocks.add(score, label, weight, 1)
-        finally:
-            if self.blocks.uneven == 0:
-                self.to_tree()
-        return 0
+        self.blocks.add(score, label, weight)
+        return self.note()
 
     cdef int remove_event(self, double score, bint label, double weight) except -1:
+        cdef uint64_t here
         if weight == 1 and self.blocks is None:
             return refuse(self.leave(score, label), score, label)
         if self.blocks is None:
+            # What is not there must not cost a move.
+            here = self.tree.counts_upto(score) - self.tree.counts_upto(nextafter(score, -INFINITY))
+            if (positives(here) if label else negatives(here)) < weight:
+                raise absent(score, label, weight)
             self.to_blocks()
-        try:
-            self.blocks.remove(score, label, weight)
-        finally:
-            if self.blocks.uneven == 0:
-                self.to_tree()
-        return 0
+        self.blocks.remove(score, label, weight)
+        return self.note()
 
     cdef int enter_all(self, Batch batch) except -1:
         """Put a batch in, all or none."""
@@ -337,6 +340,7 @@ cdef class Roc:
     cdef tuple arrays(self):
         """Distinct scores ascending, and the weights of negatives and positives there. O(n)."""
         cdef Py_ssize_t size
+        self.settle()
         size = self.tree.distinct if self.blocks is None else self.blocks.distinct
         scores, negative, positive = np.empty(size), np.empty(size), np.empty(size)
         cdef double *s = <double *> pointer_of(scores)
@@ -350,6 +354,7 @@ cdef class Roc:
 
     cdef tuple edges(self):
         """Last score, weight of negatives and of positives of every edge of the hull, ascending."""
+        self.settle()
         if self.blocks is not None:
             scores, negative, positive = self.arrays()
             return hull_of_blocks(scores, negative, positive)
@@ -367,13 +372,25 @@ cdef class Roc:
         cdef Py_ssize_t i
         for i in range(len(scores)):
             if n[i]:
-                blocks.add(s[i], False, n[i], <uint32_t> n[i])
+                blocks.put(s[i], False, [n[i]], <uint32_t> n[i], 0)
             if p[i]:
-                blocks.add(s[i], True, p[i], <uint32_t> p[i])
+                blocks.put(s[i], True, [p[i]], <uint32_t> p[i], 0)
         self.blocks = blocks
         self.tree.clear()
         self.edge_list.rest()
         return 0
+
+    cdef int note(self) noexcept:
+        """Move back after a change of the blocks where it is time to: what moves costs, changes pay."""
+        self.idle = 0 if self.blocks.uneven else self.idle + 1
+        if self.idle * 8 > self.blocks.distinct:
+            self.to_tree()
+        return 0
+
+    cdef void settle(self) noexcept:
+        """Be where a reading expects it: in the tree if all weights are 1. O(n) after a change."""
+        if self.blocks is not None and self.blocks.uneven == 0:
+            self.to_tree()
 
     cdef void to_tree(self) noexcept:
         """Move the events to where all weights are 1. O(n).
@@ -405,6 +422,7 @@ cdef class Roc:
     # Copies and pickles
 
     def __reduce__(self):
+        self.settle()
         if self.blocks is not None:
             return type(self)._of_rows, (self.blocks._rows(),)
         return type(self)._of_counts, self._blocks()
@@ -421,8 +439,8 @@ cdef class Roc:
         """Make one of what `Blocks._rows` gives, with some weight other than 1."""
         cdef Roc roc = cls()
         roc.blocks = Blocks()
-        for score, label, parts, events in rows:
-            roc.blocks.put(score, label, parts, events)
+        for score, label, parts, events, odd in rows:
+            roc.blocks.put(score, label, parts, events, odd)
         return roc
 
     def _check(self):

@@ -13,6 +13,7 @@ from libc.stdint cimport uint32_t
 
 from math import fsum
 
+from engine._counts cimport LIMIT
 from engine._fold cimport NEVER, FoldTree, Node, cells_of, children_of
 
 
@@ -37,6 +38,11 @@ cdef list plus(list parts, double value):
     return result
 
 
+cdef inline bint is_uneven(const Cell *cell, bint label) noexcept nogil:
+    """Whether a weight other than 1 is inside, but for what rounding hides."""
+    return cell.odd[label] > 0 or cell.weights[label] != cell.events[label]
+
+
 cdef object absent(double score, bint label, double weight):
     return KeyError(f"class {int(label)} has less weight than {weight!r} at {score!r}")
 
@@ -51,25 +57,37 @@ cdef class Blocks(FoldTree):
 
     # Events
 
-    cdef int add(self, double score, bint label, double weight, uint32_t events) except -1:
-        """Add the weight of some events of a class at a score. O(log n)."""
-        cdef Cell *cell = self.cell_at(score)
+    cdef int add(self, double score, bint label, double weight) except -1:
+        """Put an event in. O(log n)."""
+        cdef const Cell *cell = self.cell_at(score)
+        cdef uint32_t events = 1, odd = weight != 1
+        if self.events == LIMIT:
+            raise OverflowError(f"a Roc holds at most {LIMIT} events")
         if cell != NULL:
             events += cell.events[label]
-        return self.put(score, label, plus(self.parts_of(score, label), weight), events)
+            odd += cell.odd[label]
+        return self.put(score, label, plus(self.parts_of(score, label), weight), events, odd)
 
     cdef int remove(self, double score, bint label, double weight) except -1:
         """Take back the weight of one event; KeyError where there is less, with nothing changed."""
         cdef const Cell *cell = self.cell_at(score)
+        cdef uint32_t events, odd
         if cell == NULL:
             raise absent(score, label, weight)
         parts = plus(self.parts_of(score, label), -weight)
-        if parts and fsum(parts) < 0:
+        if not parts:
+            return self.put(score, label, parts, 0, 0)
+        if fsum(parts) < 0:
             raise absent(score, label, weight)
-        # Part of an event may be taken: as long as weight is left, so is an event.
-        return self.put(score, label, parts, max(cell.events[label] - 1, 1) if parts else 0)
+        # Part of an event may be taken: as long as weight is left, so is an event. The weight of
+        # the only one is known.
+        if cell.events[label] <= 2:
+            return self.put(score, label, parts, 1, parts != [1.0])
+        events = cell.events[label] - 1
+        odd = cell.odd[label] - (weight != 1 and cell.odd[label] > 0)
+        return self.put(score, label, parts, events, min(odd, events))
 
-    cdef int put(self, double score, bint label, list parts, uint32_t events) except -1:
+    cdef int put(self, double score, bint label, list parts, uint32_t events, uint32_t odd) except -1:
         """Set the exact weight and the number of events of a class at a score. All or nothing."""
         cdef Node *leaf
         cdef Cell *cell
@@ -95,12 +113,13 @@ cdef class Blocks(FoldTree):
         if fresh:
             self.open(leaf, rank, score)
             cell.weights[0] = cell.weights[1] = 0
-            cell.events[0] = cell.events[1] = 0
-        self.uneven -= cell.weights[label] != cell.events[label] or held is not None
+            cell.events[0] = cell.events[1] = cell.odd[0] = cell.odd[1] = 0
+        self.uneven -= is_uneven(cell, label) or held is not None
         self.events += <Py_ssize_t> events - <Py_ssize_t> cell.events[label]
         cell.weights[label] = weight
         cell.events[label] = events
-        self.uneven += weight != events or len(parts) > 1
+        cell.odd[label] = odd
+        self.uneven += is_uneven(cell, label) or len(parts) > 1
         if len(parts) <= 1 and held is not None:
             del self.tails[key]
         if cell.events[0] == 0 and cell.events[1] == 0:
@@ -180,7 +199,7 @@ cdef class Blocks(FoldTree):
             leaf = self.next_leaf(False)
 
     def _rows(self):
-        """Score, label, exact weight as floats and number of events of each class at each score."""
+        """Score, label, exact weight, number of events, and of odd ones, of each class at a score."""
         cdef Node *leaf = self.next_leaf(True)
         cdef const Cell *cell
         cdef uint32_t i
@@ -192,7 +211,7 @@ cdef class Blocks(FoldTree):
                 for label in range(2):
                     if cell.events[label]:
                         parts = self.parts_of(leaf.keys[i], label)
-                        rows.append((leaf.keys[i], label, parts, cell.events[label]))
+                        rows.append((leaf.keys[i], label, parts, cell.events[label], cell.odd[label]))
             leaf = self.next_leaf(False)
         return rows
 
@@ -203,11 +222,12 @@ cdef class Blocks(FoldTree):
         cdef Py_ssize_t events = 0, uneven = 0
         tails = set()
         super()._check()
-        for score, label, parts, held in self._rows():
+        for score, label, parts, held, odd in self._rows():
             cell = self.cell_at(score)
             assert cell.weights[label] == fsum(parts) > 0
+            assert odd <= held
             events += held
-            uneven += cell.weights[label] != held or (score, label) in self.tails
+            uneven += is_uneven(cell, label) or (score, label) in self.tails
             if (score, label) in self.tails:
                 tails.add((score, label))
         assert (events, uneven) == (self.events, self.uneven)

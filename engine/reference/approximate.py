@@ -15,12 +15,13 @@ from sortedcontainers import SortedList
 
 from engine.events import columns_of, label_of, score_of
 from engine.readings import check_epsilon
+from engine.reference.copies import Copies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-class ApproximateRoc:
+class ApproximateRoc(Copies):
     """AUC within a share of epsilon / 2 of a changing multiset of (score, label).
 
     Parameters

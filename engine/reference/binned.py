@@ -1,18 +1,20 @@
 """ROC in fixed memory: scores are rounded to bins between evenly spaced thresholds.
 
 Bouckaert (2006), "Efficient AUC learning curve calculation"; the contract is that of
-`river.metrics.ROCAUC`, which keeps a confusion matrix per threshold where this keeps two weights.
+`river.metrics.ROCAUC`, which keeps a confusion matrix per threshold where this keeps two weights,
+and them exactly: what comes and goes leaves no trace.
 """
 # ruff: noqa: S101 - `_check` asserts the invariants
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.events import columns_of, label_of, score_of, weight_of
+from engine.events import at_least, columns_of, label_of, score_of, weight_of
 from engine.readings import (
     RocReadings,
     check_priors,
@@ -23,9 +25,11 @@ from engine.readings import (
     ties_of,
     whole_or_weights,
 )
+from engine.reference.cells import EMPTY, Cell, exact
+from engine.reference.copies import Copies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
 MARGIN = 1e-7  # by which River's first and last threshold lie outside [0, 1]
 
 
-class BinnedRoc(RocReadings):
+class BinnedRoc(Copies, RocReadings):
     """ROC of any number of events in fixed memory, for scores that are probabilities.
 
     All readings are those of scores rounded to the middle of their bin; `error` bounds what that
@@ -43,14 +47,16 @@ class BinnedRoc(RocReadings):
     Parameters
     ----------
     thresholds
-        How many, 2 or more.
+        How many, 2 or more; 10 when None.
     pos_val
         The value of `y_true` that is positive.
+    n_thresholds
+        The same as `thresholds`, as River calls it.
 
     Raises
     ------
     ValueError
-        When there are fewer than two thresholds.
+        When there are fewer than two thresholds, or both names give them.
 
     Examples
     --------
@@ -66,21 +72,30 @@ class BinnedRoc(RocReadings):
     (0.75, 0.0)
     """
 
-    __slots__ = ("_bins", "_events", "_heavy", "pos_val", "thresholds")
+    __slots__ = ("_bins", "_cells", "_events", "_uneven", "pos_val", "thresholds")
 
-    def __init__(self, thresholds: int = 10, pos_val: Any = True) -> None:  # noqa: FBT002 - River's
-        if not float(thresholds).is_integer() or thresholds < 2:  # noqa: PLR2004 - ends of [0, 1]
-            raise ValueError(f"thresholds must be a whole number of at least 2, got {thresholds!r}")
+    def __init__(
+        self,
+        thresholds: int | None = None,
+        pos_val: Any = True,  # noqa: FBT002 - River's
+        *,
+        n_thresholds: int | None = None,
+    ) -> None:
+        if thresholds is not None and n_thresholds is not None:
+            raise ValueError("thresholds and n_thresholds are two names of one number: give one")
+        given = n_thresholds if thresholds is None else thresholds
+        count = at_least("thresholds", 10 if given is None else given, 2)
         self.pos_val = pos_val
-        points = np.array([place / (int(thresholds) - 1) for place in range(int(thresholds))])
+        points = np.array([place / (count - 1) for place in range(count)])
         points[0] -= MARGIN
         points[-1] += MARGIN
         self.thresholds: NDArray[np.float64] = points
-        # Weight of each class at or below the first threshold, between two, above the last.
-        self._bins = np.zeros((2, len(points) + 1))
+        # Events of each class at or below the first threshold, between two, above the last.
+        self._cells: list[list[Cell]] = [[EMPTY] * (count + 1) for _ in range(2)]
+        # What their weights round to.
+        self._bins = np.zeros((2, count + 1))
         self._events = 0
-        # Events whose weight is not 1.
-        self._heavy = 0
+        self._uneven = 0
 
     def __len__(self) -> int:
         """Return how many events are inside; O(1)."""
@@ -114,14 +129,18 @@ class BinnedRoc(RocReadings):
         y_pred
             Probability of the positive class, or of each class by its value.
         w
-            Weight.
+            Weight. One of 0 is no event.
 
         Raises
         ------
         ValueError
-            When the probability is not finite or the weight not positive and finite.
+            When the probability is not finite or the weight negative or not finite; nothing has
+            changed then.
+        TypeError
+            When one is no number.
         """
-        self.add(self._probability(y_pred), y_true == self.pos_val, w)
+        if w != 0.0:
+            self.add(self._probability(y_pred), bool(y_true == self.pos_val), w)
 
     def revert(self, y_true: Any, y_pred: float | Mapping[Any, float], w: float = 1.0) -> None:
         """Take an event out, by River's contract; O(log thresholds).
@@ -130,10 +149,11 @@ class BinnedRoc(RocReadings):
         ------
         KeyError
             When that class has less weight in that bin; nothing has changed then.
-        ValueError
+        ValueError, TypeError
             As for `update`.
         """
-        self.remove(self._probability(y_pred), y_true == self.pos_val, w)
+        if w != 0.0:
+            self.remove(self._probability(y_pred), bool(y_true == self.pos_val), w)
 
     def get(self) -> float:
         """AUC by River's contract: trapezoids between the thresholds, 0.0 without both classes."""
@@ -153,10 +173,8 @@ class BinnedRoc(RocReadings):
             When the score is not finite, the label no class or the weight not positive and finite;
             nothing has changed then.
         """
-        place, label, weight = self._bin(score), label_of(label), weight_of(weight)
-        events, heavy = self._events + 1, self._heavy + (weight != 1.0)
-        self._bins[label, place] += weight
-        self._events, self._heavy = events, heavy
+        place, label, mass = self._bin(score), label_of(label), exact(weight_of(weight))
+        self._set(label, place, self._cells[label][place].plus(mass))
 
     def remove(self, score: float, label: int, weight: float = 1) -> None:
         """Take an event out; O(log thresholds).
@@ -168,15 +186,22 @@ class BinnedRoc(RocReadings):
         ValueError
             As for `add`.
         """
-        place, label, weight = self._bin(score), label_of(label), weight_of(weight)
-        left = self._bins[label, place] - weight
-        # Sums of weights come back to 0 but for their rounding.
-        slack = 1e-12 * weight if self._heavy else 0.0
-        if left < -slack or not self._events:
-            raise KeyError(f"class {label} has less weight than {weight!r} in the bin of {score!r}")
-        self._bins[label, place] = left if left > slack else 0.0
-        self._events -= 1
-        self._heavy -= weight != 1.0
+        place, label, mass = self._bin(score), label_of(label), exact(weight_of(weight))
+        cell = self._cells[label][place]
+        if cell.weight < mass:
+            raise KeyError(
+                f"class {label} has less weight than {float(mass)!r} in the bin of {score!r}"
+            )
+        self._set(label, place, cell.minus(mass))
+
+    def _set(self, label: int, place: int, cell: Cell) -> None:
+        """Let a class have a cell in a bin."""
+        old, weight = self._cells[label][place], float(cell.weight)
+        events = self._events + cell.events - old.events
+        self._cells[label][place] = cell
+        self._bins[label, place] = weight
+        self._events = events
+        self._uneven += cell.uneven - old.uneven
 
     def extend(
         self,
@@ -201,10 +226,19 @@ class BinnedRoc(RocReadings):
 
     def _count(self, columns: Columns) -> None:
         places = np.searchsorted(self.thresholds, columns.scores, side="left")
-        heavy = np.ones(len(places)) if columns.weights is None else columns.weights
-        np.add.at(self._bins, (columns.labels.astype(np.intp), places), heavy)
-        self._events += len(places)
-        self._heavy += int(np.count_nonzero(heavy != 1.0))
+        if columns.weights is not None:
+            rows = zip(
+                columns.labels.tolist(), places.tolist(), columns.weights.tolist(), strict=True
+            )
+            for label, place, weight in rows:
+                self._set(label, place, self._cells[label][place].plus(exact(weight)))
+            return
+        for label in range(2):
+            counts = np.bincount(places[columns.labels == label])
+            for place in np.flatnonzero(counts).tolist():
+                events, weight, odd = self._cells[label][place]
+                more = int(counts[place])
+                self._set(label, place, Cell(events + more, weight + more, odd))
 
     def auc(self) -> float:
         """AUC of the rounded scores; the exact one is at most `error` away; nan with one class."""
@@ -245,38 +279,40 @@ class BinnedRoc(RocReadings):
             hull_edges(zip(*(column.tolist() for column in self._blocks()), strict=True))
         )
 
-    def _mark(self) -> tuple[NDArray[np.float64], int, int]:
+    def _mark(self) -> tuple[Any, ...]:
         """Return what `_go_back` wants; O(thresholds)."""
-        return self._bins.copy(), self._events, self._heavy
+        cells = [row.copy() for row in self._cells]
+        return cells, self._bins.copy(), self._events, self._uneven
 
-    def _go_back(self, mark: tuple[NDArray[np.float64], int, int]) -> None:
+    def _go_back(self, mark: tuple[Any, ...]) -> None:
         """Be what it was at a mark."""
-        self._bins, self._events, self._heavy = mark
+        self._cells, self._bins, self._events, self._uneven = mark
 
     def _probability(self, y_pred: float | Mapping[Any, float]) -> float:
-        if isinstance(y_pred, (int, float, np.number)):
-            return float(y_pred)
-        return y_pred.get(self.pos_val, 0.0)
+        return y_pred.get(self.pos_val, 0.0) if isinstance(y_pred, Mapping) else y_pred
 
     def _bin(self, score: float) -> int:
         return int(np.searchsorted(self.thresholds, score_of(score), side="left"))
 
     def _total(self, label: int) -> float:
         weight = float(self._bins[label].sum())
-        return weight if self._heavy else int(weight)
+        return weight if self._uneven else int(weight)
 
     def _blocks(self) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[Any]]:
         ends = np.concatenate([[-math.inf], self.thresholds, [math.inf]])
         used = self._bins.any(axis=0)
         negatives, positives = (
-            whole_or_weights(weights[used], unit=not self._heavy) for weights in self._bins
+            whole_or_weights(weights[used], unit=not self._uneven) for weights in self._bins
         )
         middles = (ends[:-1] + ends[1:]) / 2.0
         return middles[used], negatives, positives
 
     def _check(self) -> None:
         """Assert the invariants."""
-        assert (self._bins >= 0.0).all()
-        assert 0 <= self._heavy <= self._events
-        if not self._heavy:
-            assert self._bins.sum() == self._events
+        cells = [cell for row in self._cells for cell in row]
+        assert self._bins.ravel().tolist() == [float(cell.weight) for cell in cells]
+        assert self._events == sum(cell.events for cell in cells)
+        assert self._uneven == sum(cell.uneven for cell in cells)
+        for cell in cells:
+            assert (cell.events > 0) == (cell.weight > 0)
+            assert 0 <= cell.odd <= cell.events

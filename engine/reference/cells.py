@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
     Exact: TypeAlias = int | Fraction
+
+MOST = int(sys.float_info.max)
 
 
 def exact(weight: float) -> Exact:
@@ -16,7 +19,7 @@ def exact(weight: float) -> Exact:
     return int(weight) if weight.is_integer() else Fraction(weight)
 
 
-class Cell:
+class Cell(NamedTuple):
     """Events of one score and one class.
 
     Attributes
@@ -25,40 +28,44 @@ class Cell:
         How many.
     weight
         Their weights' exact sum.
+    odd
+        How many of them have a weight other than 1, as far as taking parts of events lets tell.
     """
 
-    __slots__ = ("events", "weight")
-
-    def __init__(self) -> None:
-        self.events = 0
-        self.weight: Exact = 0
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Cell):
-            return NotImplemented
-        return (self.events, self.weight) == (other.events, other.weight)
-
-    __hash__ = None  # type: ignore[assignment] # it changes
+    events: int = 0
+    weight: Exact = 0
+    odd: int = 0
 
     @property
     def uneven(self) -> bool:
-        """Whether the weight is another than unit weights would give."""
-        return self.weight != self.events
+        """Whether a weight other than 1 is inside."""
+        return self.odd > 0 or self.weight != self.events
 
-    def add(self, weight: Exact) -> None:
-        """Put one event in."""
-        self.events += 1
-        self.weight += weight
+    def plus(self, weight: Exact) -> Cell:
+        """Put one event in.
 
-    def remove(self, weight: Exact) -> int:
-        """Take weight out, at most what is there, and return how many events left with it.
+        Raises
+        ------
+        OverflowError
+            When the sum of weights leaves the doubles.
+        """
+        total = self.weight + weight
+        if total > MOST:
+            raise OverflowError("the weights of one score and class add up to more than a double")
+        return Cell(self.events + 1, total, self.odd + (weight != 1))
+
+    def minus(self, weight: Exact) -> Cell:
+        """Take weight out, at most what is there.
 
         An event stays while some of its weight does, and none stays without.
         """
-        before = self.events
-        self.weight -= weight
-        if not self.weight:
-            self.events = 0
-        elif self.events > 1:
-            self.events -= 1
-        return before - self.events
+        total = self.weight - weight
+        if not total:
+            return EMPTY
+        if self.events <= 2:  # noqa: PLR2004 - then one is left, and its weight is known
+            return Cell(1, total, int(total != 1))
+        odd = self.odd - (weight != 1 and self.odd > 0)
+        return Cell(self.events - 1, total, min(odd, self.events - 1))
+
+
+EMPTY = Cell()

@@ -16,17 +16,18 @@ import numpy as np
 from sortedcontainers import SortedDict
 
 from engine.events import class_of, ordinal_columns_of, ordinal_weight_of, score_of
-from engine.reference.cells import Cell, exact
+from engine.reference.cells import EMPTY, exact
+from engine.reference.copies import Copies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from engine.reference.cells import Exact
+    from engine.reference.cells import Cell, Exact
 
 MOST_CLASSES = 8
 
 
-class OrdinalRoc:
+class OrdinalRoc(Copies):
     """Changing multiset of (score, label, weight) with labels 0 .. r-1 in order.
 
     Parameters
@@ -149,19 +150,24 @@ class OrdinalRoc:
         return [0] * self.classes
 
     def _add(self, score: float, label: int, weight: Exact) -> None:
-        cells = self._cells.get(score)
+        total = self._weights[label] + weight
+        cells: list[Cell] | None = self._cells.get(score)
+        cell = (EMPTY if cells is None else cells[label]).plus(weight)
         if cells is None:
-            cells = self._cells[score] = [Cell() for _ in range(self.classes)]
-        cells[label].add(weight)
-        self._weights[label] += weight
+            cells = self._cells[score] = [EMPTY] * self.classes
+        cells[label] = cell
+        self._weights[label] = total
         self._events += 1
 
     def _remove(self, score: float, label: int, weight: Exact) -> None:
         cells: list[Cell] | None = self._cells.get(score)
         if cells is None or cells[label].weight < weight:
             raise KeyError(f"class {label} has less weight than {float(weight)!r} at {score!r}")
-        self._events -= cells[label].remove(weight)
-        self._weights[label] -= weight
+        total = self._weights[label] - weight
+        cell = cells[label].minus(weight)
+        self._events += cell.events - cells[label].events
+        cells[label] = cell
+        self._weights[label] = total
         if not any(cell.events for cell in cells):
             del self._cells[score]
 

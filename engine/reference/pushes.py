@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from engine.events import at_least
+from engine.reference.copies import Copies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +26,7 @@ class Event(NamedTuple):
     time: int
 
 
-class Pushes(ABC):
+class Pushes(Copies, ABC):
     """A window that takes events one by one and can go back to what it was before them.
 
     A kind of window says what it takes to go back: `_mark` what to remember, `_go_back` what to do,

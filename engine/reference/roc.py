@@ -24,18 +24,19 @@ from engine.readings import (
     hull_edges,
     thin,
 )
-from engine.reference.cells import Cell, exact
+from engine.reference.cells import EMPTY, exact
+from engine.reference.copies import Copies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from engine.reference.cells import Exact
+    from engine.reference.cells import Cell, Exact
     from engine.results import Curve
 
 
-class Roc(RocReadings):
+class Roc(Copies, RocReadings):
     """Exact ROC of a changing multiset of (score, label, weight).
 
     A high score speaks for the positive class, label 1. Scores are equal when equal as doubles;
@@ -56,7 +57,7 @@ class Roc(RocReadings):
     __slots__ = ("_cells", "_events", "_uneven", "_weights")
 
     def __init__(self) -> None:
-        # score -> (cell of the negatives, cell of the positives)
+        # score -> [cell of the negatives, cell of the positives]
         self._cells: Any = SortedDict()
         self._events = 0
         self._weights: list[Exact] = [0, 0]
@@ -232,26 +233,28 @@ class Roc(RocReadings):
     def _add(self, score: float, label: int, weight: Exact) -> None:
         total = self._weights[label] + weight
         cells = self._cells.get(score)
+        cell = (EMPTY if cells is None else cells[label]).plus(weight)
         if cells is None:
-            cells = self._cells[score] = (Cell(), Cell())
-        cell: Cell = cells[label]
-        self._uneven -= cell.uneven
-        cell.add(weight)
-        self._uneven += cell.uneven
+            cells = self._cells[score] = [EMPTY, EMPTY]
+        self._set(cells, label, cell)
         self._weights[label] = total
-        self._events += 1
 
     def _remove(self, score: float, label: int, weight: Exact) -> None:
         cells = self._cells.get(score)
         if cells is None or cells[label].weight < weight:
             raise KeyError(f"class {label} has less weight than {float(weight)!r} at {score!r}")
-        cell: Cell = cells[label]
-        self._uneven -= cell.uneven
-        self._events -= cell.remove(weight)
-        self._uneven += cell.uneven
-        self._weights[label] -= weight
+        total = self._weights[label] - weight
+        self._set(cells, label, cells[label].minus(weight))
+        self._weights[label] = total
         if not cells[0].events and not cells[1].events:
             del self._cells[score]
+
+    def _set(self, cells: list[Cell], label: int, cell: Cell) -> None:
+        """Let a class have a cell at a score."""
+        old = cells[label]
+        self._uneven += cell.uneven - old.uneven
+        self._events += cell.events - old.events
+        cells[label] = cell
 
     def _total(self, label: int) -> float:
         weight = self._weights[label]

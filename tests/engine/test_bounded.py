@@ -119,6 +119,37 @@ def test_bins_refuse_what_they_do_not_hold() -> None:
             engine.BinnedRoc(thresholds)
 
 
+def test_weights_that_come_and_go_leave_no_trace() -> None:
+    roc = engine.BinnedRoc()
+    for weight in (1e6, 1e-6, 1e16, 1.0):
+        roc.update(True, 0.5, weight)  # noqa: FBT003 - River's order
+    for weight in (1e16, 1e6, 1.0):
+        roc.revert(True, 0.5, weight)  # noqa: FBT003 - River's order
+    assert (len(roc), roc.positives) == (1, 1e-6)
+    roc.revert(True, 0.5, 1e-6)  # noqa: FBT003 - River's order
+    roc.extend([0.5, 0.5], [1, 1])
+    roc.remove(0.5, 1, 2)
+    roc._check()
+    assert (len(roc), roc.positives) == (0, 0)
+
+
+def test_both_names_of_the_thresholds_are_taken() -> None:
+    assert engine.BinnedRoc(n_thresholds=7).n_thresholds == engine.BinnedRoc(7).n_thresholds == 7
+    assert engine.BinnedRoc().n_thresholds == metrics.ROCAUC().n_thresholds
+    with pytest.raises(ValueError, match="two names"):
+        engine.BinnedRoc(7, n_thresholds=7)
+
+
+def test_rivers_weight_of_nothing_is_no_event() -> None:
+    roc = engine.BinnedRoc()
+    roc.update(True, 0.5, 0.0)  # noqa: FBT003 - River's order
+    roc.revert(True, 0.5, 0.0)  # noqa: FBT003 - River's order
+    assert len(roc) == 0
+    for bad in (None, "0.5", [0.5]):
+        with pytest.raises(TypeError, match="a score is a number, not"):
+            roc.update(True, bad)  # noqa: FBT003 - River's order
+
+
 SCORES = st.one_of(st.integers(0, 5).map(float), st.floats(-5, 5))
 
 

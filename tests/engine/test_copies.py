@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine import ApproximateRoc, BinnedRoc, LandmarkWindow
+from engine import ApproximateRoc, BinnedRoc, LandmarkWindow, reference
 
 READ = ("auc", "h", "positives", "events")
 
@@ -55,6 +55,47 @@ def test_a_deep_copy_goes_its_own_way(roc_of: Any) -> None:
         other._check()
         assert (len(other), len(roc)) == (0, 300)
         roc._check()
+
+
+ALL = {
+    "Roc": (),
+    "OrdinalRoc": (3,),
+    "CountWindow": (5,),
+    "TimeWindow": (1000,),
+    "DecayWindow": (7,),
+    "OrdinalCountWindow": (3, 5),
+    "BinnedRoc": (20,),
+    "ApproximateRoc": (0.1,),
+    "LandmarkWindow": (20,),
+}
+
+
+@WAYS
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_copy_and_its_original_leave_each_other_alone(
+    engine: Any, way: Any, name: str, *, weighted: bool
+) -> None:
+    made = getattr(engine, name, getattr(reference, name))(*ALL[name])
+    words: dict[str, Any] = {"times": [1, 2]} if hasattr(made, "span") else {}
+    if weighted and name != "ApproximateRoc":
+        words["weights"] = [0.5, 2.0]
+
+    def told(structure: Any) -> tuple[Any, ...]:
+        structure._check()
+        roc = getattr(structure, "roc", structure)
+        return len(structure), roc.vuhs() if hasattr(roc, "vuhs") else roc.auc()
+
+    made.extend([0.1, 0.9], [0, 1], **words)
+    before = told(made)
+    other = way(made)
+    assert type(other) is type(made)
+    assert repr(told(other)) == repr(before)
+    other.extend([0.1, 0.9], [1, 0], **words)
+    after = told(other)
+    assert repr(told(made)) == repr(before)
+    made.extend([0.2, 0.9], [1, 1], **words)
+    assert repr(told(other)) == repr(after)
 
 
 @WAYS
