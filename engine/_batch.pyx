@@ -21,6 +21,8 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, strcmp
 
+from numpy import ndarray
+
 from engine.events import HEAVIEST, LIGHTEST, columns_of, label_of, score_of, weight_of
 
 cdef double LEAST_WEIGHT = LIGHTEST, MOST_WEIGHT = HEAVIEST
@@ -74,7 +76,10 @@ cdef class Memory:
 
     def __cinit__(self, object column):
         self.size = -1
-        if not PyObject_CheckBuffer(column):
+        # An array of a kind of its own may hold more than numbers, as which of them are masked.
+        if not PyObject_CheckBuffer(column) or (
+            type(column) is not ndarray and isinstance(column, ndarray)
+        ):
             return
         try:
             PyObject_GetBuffer(column, &self.view, PyBUF_FORMAT | PyBUF_ND)

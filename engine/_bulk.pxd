@@ -15,5 +15,4 @@ cdef class BulkWindow:
     cdef int begin(self) except -1
     cdef int take(self, Batch batch, bint timed, Reader reader) except -1
     cdef int run(self, Batch batch, bint timed, Reader reader) except -1
-
-cdef tuple known(object read)
+    cdef int read_now(self, Reader reader) except -1

@@ -145,3 +145,36 @@ cdef class BulkWindow:
     cdef int take(self, Batch batch, bint timed, Reader reader) except -1:
         """Do that, all or none: whatever is raised leaves the window as it was."""
         raise NotImplementedError
+
+    cdef int read_now(self, Reader reader) except -1:
+        """Write a row of the window as it is."""
+        raise NotImplementedError
+
+
+# A method of those windows that have these readings.
+def readings(self, read=("auc", "h"), alpha=2.0, beta=2.0):
+    """Read the window as it is; O(log n) and what each reading takes.
+
+    Parameters
+    ----------
+    read, alpha, beta
+        As for `slide`.
+
+    Returns
+    -------
+    readings
+        As of `slide`, with one entry.
+
+    Raises
+    ------
+    ValueError
+        When a name or a parameter is bad.
+    """
+    cdef BulkWindow window = self
+    cdef Reader reader = Reader(known(read), 1, Severity(alpha, beta), 1)
+    window.begin()
+    try:
+        window.read_now(reader)
+    finally:
+        window.busy = False
+    return reader.gather()

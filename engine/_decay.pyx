@@ -23,6 +23,7 @@ import math
 
 import numpy as np
 
+from engine._bulk import readings as readings_now
 from engine.readings import READERS
 from engine.readings.confusion import confusion_of
 from engine.readings.curve import curve_of
@@ -235,6 +236,8 @@ cdef class DecayWindow(BulkWindow):
             return 0, 0
         return self.events.time(0), self.events.time(self.events.held - 1)
 
+    readings = readings_now
+
     # Copies and pickles
 
     def __reduce__(self):
@@ -445,6 +448,11 @@ cdef class DecayWindow(BulkWindow):
             reader.put(i, value)
         reader.row += 1
         return 0
+
+    cdef int read_now(self, Reader reader) except -1:
+        self.whole()
+        reader.widen()
+        return self.read(reader)
 
     cdef double unit(self) noexcept nogil:
         """What an event of weight 1 as young as the newest weighs."""

@@ -14,6 +14,8 @@ d0 d1 / n (1 + d0 d1 / n^2) / 2.
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from libc.math cimport isfinite
 
+from engine.readings.severity import check_severity
+
 cdef Beta incomplete = NULL
 
 
@@ -43,7 +45,7 @@ cdef class Severity:
     def __cinit__(self, double alpha, double beta):
         global incomplete
         if not (isfinite(alpha) and isfinite(beta) and alpha > 0 and beta > 0):
-            raise ValueError(f"alpha and beta must be positive and finite, not {alpha}, {beta}")
+            check_severity(alpha, beta)
         self.alpha = alpha
         self.beta = beta
         self.polynomial = alpha == 2 and beta == 2

@@ -10,6 +10,7 @@ from engine._timeline cimport LATE, Timeline
 
 import numpy as np
 
+from engine._bulk import readings as readings_now
 from engine.events import at_least, time_of
 
 
@@ -56,15 +57,15 @@ cdef class TimeWindow(BulkWindow):
     cdef Roc built  # None if memory ran out for making it anew
     cdef readonly int64_t late
     cdef readonly object duration
-    cdef uint64_t length
+    cdef uint64_t reach  # how old an event may be
     cdef int64_t moment
     cdef bint begun
     cdef Timeline events
 
     def __cinit__(self, duration):
         self.duration = at_least("duration", duration, 1)
-        # No two times are farther apart than this.
-        self.length = min(self.duration, 2**64 - 1)
+        # No two times are farther apart than the largest that it may be.
+        self.reach = min(self.duration - 1, 2**64 - 1)
         self.built = Roc()
         self.events = Timeline()
 
@@ -104,6 +105,8 @@ cdef class TimeWindow(BulkWindow):
         finally:
             self.busy = False
 
+    readings = readings_now
+
     # Copies and pickles
 
     def __reduce__(self):
@@ -142,7 +145,7 @@ cdef class TimeWindow(BulkWindow):
                 time = 0 if batch.times == NULL else batch.times[i]
                 weight = 1 if batch.weights == NULL else batch.weights[i]
                 self.move_to(time)
-                if <uint64_t> self.moment - <uint64_t> time >= self.length:
+                if <uint64_t> self.moment - <uint64_t> time > self.reach:
                     self.late += 1
                     batch.labels[i] = LATE
                 else:
@@ -182,6 +185,15 @@ cdef class TimeWindow(BulkWindow):
             raise
         return 0
 
+    cdef int read_now(self, Reader reader) except -1:
+        reader.read(
+            self.whole(),
+            self.events.held,
+            self.moment_of(0),
+            self.moment_of(self.events.held - 1),
+        )
+        return 0
+
     cdef Roc whole(self):
         """The ROC of what is inside."""
         cdef Roc roc = self.built
@@ -213,7 +225,7 @@ cdef class TimeWindow(BulkWindow):
         self.begun = True
         self.moment = time
         while self.events.held:
-            if <uint64_t> time - <uint64_t> self.events.time(0) < self.length:
+            if <uint64_t> time - <uint64_t> self.events.time(0) <= self.reach:
                 break
             at = self.events.place(0)
             self.built.remove_event(

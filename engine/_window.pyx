@@ -8,15 +8,15 @@ half-way makes the ROC anew from the ring and leaves the window as it was.
 from libc.stdint cimport int64_t, uint8_t
 
 from engine._batch cimport Batch
-from engine._bulk cimport BulkWindow, known
+from engine._bulk cimport BulkWindow
 from engine._reader cimport Reader
 from engine._ring cimport Ring, place, time_at, weight_at
 from engine._roc cimport Roc, refuse
-from engine._severity cimport Severity
 from engine._tree cimport DONE, Status
 
 import numpy as np
 
+from engine._bulk import readings as readings_now
 from engine.events import at_least
 
 
@@ -68,35 +68,15 @@ cdef class CountWindow(BulkWindow):
         """Ordinal of the oldest event inside; `seen` when there is none."""
         return self.seen - self.ring.held
 
-    def readings(self, read=("auc", "h"), alpha=2.0, beta=2.0):
-        """Read the window as it is; O(log n) and what each reading takes.
+    @property
+    def span(self):
+        """Times of the first and of the last event pushed of those inside, ms; 0 when empty."""
+        cdef Py_ssize_t held = self.ring.held
+        if held == 0:
+            return 0, 0
+        return time_at(self.ring, None, 0), time_at(self.ring, None, held - 1)
 
-        Parameters
-        ----------
-        read, alpha, beta
-            As for `slide`.
-
-        Returns
-        -------
-        readings
-            As of `slide`, with one entry.
-
-        Raises
-        ------
-        ValueError
-            When a name or a parameter is bad.
-        """
-        cdef Reader reader = Reader(known(read), 1, Severity(alpha, beta), 1)
-        self.begin()
-        try:
-            self.whole()
-            if self.ring.held:
-                self.read(Batch(), -1, reader)
-            else:
-                reader.read(self.built, 0, 0, 0)
-        finally:
-            self.busy = False
-        return reader.gather()
+    readings = readings_now
 
     def columns(self, start, stop):
         """Copy the events with ordinals in [start, stop) that are still inside; O(stop - start)."""
@@ -191,6 +171,8 @@ cdef class CountWindow(BulkWindow):
         if reader is not None:
             self.whole()
         if self.built is not None:
+            if batch.weights == NULL and ring.uneven == 0:
+                self.built.settle()
             try:
                 if ring.held == 0 and reader is None and batch.weights == NULL:
                     skipped = max(batch.size - ring.limit, 0)
@@ -256,6 +238,12 @@ cdef class CountWindow(BulkWindow):
         if enters:
             return self.built.add_event(scores[at], labels[at], weight)
         return self.built.remove_event(scores[at], labels[at], weight)
+
+    cdef int read_now(self, Reader reader) except -1:
+        self.whole()
+        if self.ring.held:
+            return self.read(Batch(), -1, reader)
+        return reader.read(self.built, 0, 0, 0)
 
     cdef int read(self, Batch batch, Py_ssize_t i, Reader reader) except -1:
         """Read the window as it is after event i of the batch."""

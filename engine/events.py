@@ -19,6 +19,18 @@ LIGHTEST, HEAVIEST = 2.0**-400, 2.0**400
 NUMBERS = "biuf"  # numpy's kinds of dtype that hold real numbers
 
 
+def _number(what: str, value: Any) -> float:
+    """Return a number as a double, inf beyond."""
+    if not isinstance(value, str | bytes | bytearray):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf
+        except TypeError:
+            pass
+    raise TypeError(f"{what}, not {value!r}")
+
+
 def score_of(value: Any) -> float:
     """Return a score as a double, -0.0 as 0.0.
 
@@ -29,12 +41,7 @@ def score_of(value: Any) -> float:
     TypeError
         When it is no number.
     """
-    if isinstance(value, str | bytes | bytearray):
-        raise TypeError(f"a score is a number, not {value!r}")
-    try:
-        score = float(value)
-    except OverflowError:
-        score = math.inf
+    score = _number("a score is a number", value)
     if not math.isfinite(score):
         raise ValueError(f"a score must be finite, got {value!r}")
     return score + 0.0
@@ -48,9 +55,7 @@ def label_of(value: Any) -> int:
     ValueError
         When it equals neither.
     """
-    if isinstance(value, str | bytes) or value not in {0, 1}:
-        raise ValueError(f"a label is 0 or 1, got {value!r}")
-    return int(value)
+    return class_of(value, 2)
 
 
 def class_of(value: Any, classes: int) -> int:
@@ -61,8 +66,15 @@ def class_of(value: Any, classes: int) -> int:
     ValueError
         When it equals none.
     """
-    if isinstance(value, str | bytes) or value not in range(classes):
-        raise ValueError(f"a label is 0 to {classes - 1}, got {value!r}")
+    try:
+        # What has no hash is no number: lists and arrays, an array of one number as well.
+        hash(value)
+        known = not isinstance(value, str | bytes) and value in range(classes)
+    except TypeError:
+        known = False
+    if not known:
+        between = "or" if classes == 2 else "to"  # noqa: PLR2004 - two classes
+        raise ValueError(f"a label is 0 {between} {classes - 1}, got {value!r}")
     return int(value)
 
 
@@ -92,12 +104,7 @@ def ordinal_weight_of(value: Any) -> float:
     TypeError
         When it is no number.
     """
-    if isinstance(value, str | bytes | bytearray):
-        raise TypeError(f"a weight is a number, not {value!r}")
-    try:
-        weight = float(value)
-    except OverflowError:
-        weight = math.inf
+    weight = _number("a weight is a number", value)
     if not 0.0 < weight < math.inf:
         raise ValueError(f"a weight must be positive and finite, got {value!r}")
     return weight
@@ -194,6 +201,10 @@ def ordinal_columns_of(
 
 def _array(values: Iterable[Any]) -> npt.NDArray[Any]:
     array = values if isinstance(values, np.ndarray) else np.asarray(_sequence(values))
+    if isinstance(array, np.ma.MaskedArray):
+        if np.ma.is_masked(array):
+            raise ValueError("events come without masked elements")
+        array = array.data
     if array.ndim != 1:
         raise ValueError(f"events come in one dimension, got {array.ndim}")
     return array
@@ -224,7 +235,7 @@ def _labels(values: Iterable[Any], classes: int) -> npt.NDArray[np.uint8]:
         return np.array([class_of(value, classes) for value in array.tolist()], np.uint8)
     known = np.isin(array, np.arange(classes)) if classes > 2 else (array == 0) | (array == 1)  # noqa: PLR2004 - the common case is quicker
     if not known.all():
-        raise ValueError(f"a label is 0 to {classes - 1}, got {array[~known][0].item()!r}")
+        class_of(array[~known][0].item(), classes)
     return array.astype(np.uint8)
 
 
@@ -241,7 +252,11 @@ def _weights(values: Iterable[Any]) -> npt.NDArray[np.float64]:
 
 
 def _times(values: Iterable[Any]) -> npt.NDArray[np.int64]:
+    values = _sequence(values)
     array = _array(values)
+    if array.dtype.kind == "f" and not hasattr(values, "__array__"):
+        # As floats whole numbers beside others would be rounded.
+        return np.array([time_of(value) for value in values], np.int64)
     if array.dtype.kind in "bi":
         return array.astype(np.int64)
     return np.array([time_of(value) for value in array.tolist()], np.int64)

@@ -29,7 +29,7 @@ def check_severity(alpha: float, beta: float) -> tuple[float, float]:
     """
     for name, value in (("alpha", alpha), ("beta", beta)):
         if not 0.0 < value < math.inf:
-            raise ValueError(f"{name} must be positive and finite, got {value!r}")
+            raise ValueError(f"{name} must be positive and finite, got {float(value)!r}")
     return float(alpha), float(beta)
 
 
@@ -165,7 +165,8 @@ def thin(negatives: Floats, positives: Floats, epsilon: float) -> tuple[Floats, 
     >>> thin(np.array([8.0, 1.0, 1.0]), np.array([1.0, 1.0, 8.0]), 9.0)
     (array([8., 2.]), array([1., 9.]))
     """
-    under0 = np.concatenate([[0.0], np.cumsum(negatives)])
+    if not len(negatives):
+        return negatives, positives
     under1 = np.concatenate([[0.0], np.cumsum(positives)])
     # Both rise from one group to the next; the former as the negatives above fall.
     above0 = -np.concatenate([[0.0], np.cumsum(negatives[::-1])])[::-1]
@@ -177,4 +178,5 @@ def thin(negatives: Floats, positives: Floats, epsilon: float) -> tuple[Floats, 
             int(np.searchsorted(under1, under1[first] * (1.0 + epsilon), side="right")),
         )
         kept.append(min(max(last, first + 1), len(negatives)))
-    return np.diff(under0[kept]), np.diff(under1[kept])
+    # Each edge is summed by itself: differences of running sums would lose what is small.
+    return np.add.reduceat(negatives, kept[:-1]), np.add.reduceat(positives, kept[:-1])

@@ -107,4 +107,4 @@ class CountWindow(LastEvents, Window):
         self._size = limit
 
     def _empty_roc(self) -> Any:
-        return self.make_roc()
+        return self._make_roc()

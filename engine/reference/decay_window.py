@@ -171,7 +171,7 @@ class DecayWindow(Window):
         self._events = SortedList(
             aged._replace(weight=self._scaled(aged.event, aged.step)) for aged in events
         )
-        self.roc = self.make_roc()
+        self.roc = self._make_roc()
         if self._events:
             self.roc.extend(
                 np.array([aged.event.score for aged in self._events]),

@@ -116,7 +116,7 @@ class TimeWindow(Window):
         self.seen, self.late, self.now = mark
         rows = [row for row in [*self._left, *self._events] if row[1] < self.seen]
         self._events = SortedList(rows)
-        self.roc = roc_of(self.make_roc(), (event for _, _, event in rows))
+        self.roc = roc_of(self._make_roc(), (event for _, _, event in rows))
 
     def _check(self) -> None:
         """Assert the invariants."""

@@ -28,11 +28,11 @@ class Window(Pushes):
     __slots__ = ()
 
     # What makes the ROC: the twin's here, the compiled core's in the public classes.
-    make_roc: ClassVar[type[Any]] = Roc
+    _make_roc: ClassVar[type[Any]] = Roc
 
     def __init__(self) -> None:
         super().__init__()
-        self.roc = self.make_roc()
+        self.roc = self._make_roc()
 
     @property
     @abstractmethod

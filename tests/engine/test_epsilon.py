@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine.readings import thin
 
@@ -26,6 +28,23 @@ def test_the_loss_grows_by_epsilon_at_most(roc_of: Any, epsilon: float, priors: 
             exact = roc.h_measure(*severity, priors=priors)
             near = roc.h_measure(*severity, priors=priors, epsilon=epsilon)
             assert exact - epsilon * (1 - exact) - 1e-12 <= near <= exact + 1e-12
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1), st.integers(0, 1), st.integers(-50, 50).map(lambda k: 2.0**k)),
+        min_size=2,
+        max_size=12,
+    )
+)
+def test_the_promise_holds_for_weights_of_any_size(roc_of: Any, events: Any) -> None:
+    roc = roc_of(*map(list, zip(*events, strict=True)))
+    exact, near = roc.h_measure(), roc.h_measure(epsilon=0.1)
+    if math.isnan(exact):
+        assert math.isnan(near)
+        return
+    assert exact - 0.1 * (1 - exact) - 1e-14 <= near <= exact + 1e-14
 
 
 def test_few_vertices_are_left() -> None:
