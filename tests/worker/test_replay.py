@@ -354,6 +354,39 @@ def test_ctrl_c_keeps_what_is_done_and_marks_it_as_partial(
     assert b"Traceback" not in errors
 
 
+def test_a_pipe_is_followed_line_by_line(job: Callable[..., Path]) -> None:
+    with program("replay", "-c", str(job()), "-", "-o", "-", stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for document in events(40):
+            process.stdin.write(orjson.dumps(document) + b"\n")
+            process.stdin.flush()
+        # The pipe stays open: what has come is answered all the same.
+        assert json.loads(process.stdout.readline())["version"] == 1
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        assert b"PARTIAL, ended by Ctrl-C before standard-input:" in process.stderr.read()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_standard_input_may_be_packed(job: Callable[..., Path], *, packed: bool) -> None:
+    body = b"".join(orjson.dumps(one) + b"\n" for one in events(300))
+    process = program("replay", "-c", str(job()), "-", stdin=subprocess.PIPE)
+    out, _ = process.communicate(gzip.compress(body) if packed else body, timeout=30)
+    assert b"300 events from standard input" in out
+
+
+@pytest.mark.parametrize("start", [b"PAR1", b"\x28\xb5\x2f\xfd"])
+def test_standard_input_that_cannot_be_read_is_told_with_the_cure(
+    job: Callable[..., Path], start: bytes
+) -> None:
+    process = program("replay", "-c", str(job()), "-", stdin=subprocess.PIPE)
+    _, errors = process.communicate(start + b"\0" * 100, timeout=30)
+    assert process.returncode == 2
+    assert errors.startswith(b"rocstream: standard input is ")
+
+
 def test_a_closed_pipe_is_no_error(job: Callable[..., Path], tmp_path: Path) -> None:
     path = jsonl(tmp_path / "x.jsonl", events(20_000))
     with program("replay", "-c", str(job()), str(path), "-o", "-") as process:

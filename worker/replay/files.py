@@ -34,6 +34,9 @@ _SUFFIXES: Final = {
     ".pq": "parquet",
 }
 _PACKED: Final = (".gz", ".zst")
+_GZIP: Final = b"\x1f\x8b"
+_ZSTANDARD: Final = b"\x28\xb5\x2f\xfd"
+_PARQUET: Final = b"PAR1"
 _BUFFER: Final = 1 << 20
 _PIECE: Final = 1 << 16
 
@@ -128,7 +131,10 @@ def found(names: Sequence[str], form: str | None) -> list[Member]:
     for name in names:
         if name == STDIN:
             if form == "parquet":
-                raise SettingsError("Parquet cannot be read from standard input: name a file")
+                raise SettingsError(
+                    "--format parquet: standard input (-) cannot be read from its end, where "
+                    "Parquet begins: name a file"
+                )
             members.append(Member(STDIN, form or "json", 0))
             continue
         path = Path(name)
@@ -191,28 +197,41 @@ def opened(member: Member, known: Lines) -> Iterator[tuple[IO[bytes], Callable[[
     RocstreamError
         When it is cut short, packed wrongly or cannot be read; what came before was read.
     """
-    if member.path == STDIN:
-        yield sys.stdin.buffer, lambda: 0
-        return
     try:
+        if member.path == STDIN:
+            yield _piped(), lambda: 0
+            return
         with Path(member.path).open("rb") as raw:
             yield _unpacked(raw, member.path), raw.tell
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise RocstreamError(f"{_cut(member, known, 'gzip')}: {error}") from error
     except UnicodeDecodeError as error:
         behind = f" behind line {known.last:,}" if known.last else ""
-        raise RocstreamError(f"{member.path} is no UTF-8 text{behind}: {error}") from error
+        raise RocstreamError(f"{member.shown} is no UTF-8 text{behind}: {error}") from error
     except OSError as error:
         if error.errno is None:
             # The system gives a number; without one it is what unpacks that complains.
             raise RocstreamError(f"{_cut(member, known, 'zstd')}: {error}") from error
-        raise RocstreamError(f"{member.path} cannot be read: {error.strerror or error}") from error
+        raise RocstreamError(f"{member.shown} cannot be read: {error.strerror or error}") from error
 
 
 def _cut(member: Member, known: Lines, kind: str) -> str:
     if known.last:
-        return f"{member.path} is cut short, or damaged, behind line {known.last:,}"
-    return f"{member.path} is cut short, or no {kind} file"
+        return f"{member.shown} is cut short, or damaged, behind line {known.last:,}"
+    return f"{member.shown} is cut short, or no {kind} file"
+
+
+def _piped() -> IO[bytes]:
+    """Return standard input as text: it has no name, so its first bytes tell what packs it."""
+    piped: Any = sys.stdin.buffer
+    start = piped.peek(4)[:4]
+    if start.startswith(_GZIP):
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=piped))
+    if start == _ZSTANDARD:
+        raise SettingsError("standard input is packed with zstd: unpack it before, with zstdcat")
+    if start == _PARQUET:
+        raise SettingsError("standard input is Parquet, which is read from its end: name a file")
+    return cast("IO[bytes]", piped)
 
 
 def _unpacked(raw: IO[bytes], name: str) -> IO[bytes]:

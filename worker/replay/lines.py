@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import select
 import zlib
 from bisect import bisect_right
 from typing import IO, TYPE_CHECKING, Final
@@ -116,12 +117,26 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _block(file: IO[bytes], size: int) -> tuple[bytes, Exception | None]:
-    """Read so much, or up to the end; with what broke it off, if something did."""
+    """Read so much, or what is there; with what broke it off, if something did."""
     parts: list[bytes] = []
     try:
         while size > 0 and (part := file.read1(size)):  # type: ignore[attr-defined]
             parts.append(part)
             size -= len(part)
+            if not more(file):
+                break
     except _BREAKS as error:
         return b"".join(parts), error
     return b"".join(parts), None
+
+
+def more(file: IO[bytes]) -> bool:
+    """Tell whether reading on gives something, or the end, at once: of a pipe it may not."""
+    try:
+        number = file.fileno()
+    except OSError:
+        # What is unpacked, or in memory, is no pipe.
+        return True
+    asked = select.poll()
+    asked.register(number, select.POLLIN)
+    return bool(asked.poll(0))

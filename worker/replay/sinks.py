@@ -68,6 +68,8 @@ class OutputSink:
         while rest:
             # Standard output without a buffer (PYTHONUNBUFFERED) may take a part only.
             rest = rest[self._out.write(rest) :]
+        # Who reads along, as from `tail -f`, sees each as soon as it is known.
+        self._out.flush()
 
     def close(self, *, whole: bool) -> str:  # noqa: ARG002 - a pipe has no name to mark
         """Flush."""
