@@ -17,7 +17,7 @@ from engine._build cimport build_of_blocks, build_of_events
 from engine._counts cimport NEGATIVE, POSITIVE, negatives, positives
 from engine._edges cimport hull_of_blocks, loss_share, thinned
 from engine._tree cimport DONE, NO_MEMORY, TOO_MANY, Status
-from engine._weighted cimport absent
+from engine._weighted cimport Part, absent
 
 from engine.readings.confusion import Confusion, confusion_of
 from engine.readings.roc_readings import RocReadings
@@ -217,9 +217,15 @@ cdef class Roc:
     def confusion(self, threshold):
         """Decide at a threshold and count, see `engine.readings.confusion`; O(log n)."""
         cdef uint64_t below
+        cdef Part under, over
         self.settle()
-        if self.blocks is not None or isnan(threshold):
+        if isnan(threshold):
             return confusion_of(*self._blocks(), threshold)
+        if self.blocks is not None:
+            self.blocks.part_at(threshold, &under, &over)
+            return Confusion(
+                tp=over.positive, fp=over.negative, tn=under.negative, fn=under.positive
+            )
         below = self.tree.counts_upto(nextafter(threshold, -INFINITY))
         return Confusion(
             tp=positives(self.tree.total - below),

@@ -25,6 +25,7 @@ cdef class Blocks(FoldTree):
     cdef double auc(self) noexcept nogil
     cdef double total(self, bint label) noexcept nogil
     cdef void write(self, double *scores, double *negative, double *positive) noexcept nogil
+    cdef void part_at(self, double threshold, Part *below, Part *above) noexcept nogil
 
     cdef Cell *cell_at(self, double score) noexcept nogil
     cdef list parts_of(self, double score, bint label)

@@ -10,15 +10,30 @@ Where several events share score and class their sum is kept exactly, as floats 
 
 from libc.math cimport NAN, fmin
 from libc.stdint cimport uint32_t
+from libc.string cimport memset
 
 from math import fsum
 
 from engine._counts cimport LIMIT
-from engine._fold cimport NEVER, FoldTree, Node, cells_of, children_of
+from engine._fold cimport NEVER, FoldTree, Node, cells_of, children_of, firsts_of
 
 
 cdef inline Part *part_of(const Node *node) noexcept nogil:
     return <Part *> node - 1
+
+
+cdef inline void join(Part *sums, const Part *part) noexcept nogil:
+    """Add what lies above."""
+    sums.u += part.u + sums.negative * part.positive
+    sums.negative += part.negative
+    sums.positive += part.positive
+
+
+cdef inline void enter(Part *sums, const Cell *cell) noexcept nogil:
+    """Add a score that lies above."""
+    sums.u += cell.weights[1] * (sums.negative + cell.weights[0] / 2)
+    sums.negative += cell.weights[0]
+    sums.positive += cell.weights[1]
 
 
 cdef list plus(list parts, double value):
@@ -143,21 +158,13 @@ cdef class Blocks(FoldTree):
 
     cdef bint fold(self, Node *node, uint32_t state) noexcept nogil:
         cdef Part *sums = part_of(node)
-        cdef const Part *part
-        cdef const Cell *cell
         cdef uint32_t i
         sums.negative = sums.positive = sums.u = 0
         for i in range(node.size):
             if node.level:
-                part = part_of(children_of(node)[i])
-                sums.u += part.u + sums.negative * part.positive
-                sums.negative += part.negative
-                sums.positive += part.positive
+                join(sums, part_of(children_of(node)[i]))
             else:
-                cell = <const Cell *> cells_of(node) + i
-                sums.u += cell.weights[1] * (sums.negative + cell.weights[0] / 2)
-                sums.negative += cell.weights[0]
-                sums.positive += cell.weights[1]
+                enter(sums, <const Cell *> cells_of(node) + i)
         return True
 
     cdef const Part *sums(self) noexcept nogil:
@@ -182,6 +189,26 @@ cdef class Blocks(FoldTree):
         if sums == NULL:
             return 0
         return sums.positive if label else sums.negative
+
+    cdef void part_at(self, double threshold, Part *below, Part *above) noexcept nogil:
+        """Sum up both classes below a threshold and from it on. O(changes * log n)."""
+        cdef Node *node
+        cdef uint32_t i, slot
+        memset(below, 0, sizeof(Part))
+        memset(above, 0, sizeof(Part))
+        if self.sums() == NULL:
+            return
+        node = self.root
+        while node.level:
+            slot = 0
+            while slot + 1 < node.size and firsts_of(node)[slot + 1] <= threshold:
+                slot += 1
+            for i in range(node.size):
+                if i != slot:
+                    join(below if i < slot else above, part_of(children_of(node)[i]))
+            node = children_of(node)[slot]
+        for i in range(node.size):
+            enter(below if node.keys[i] < threshold else above, <const Cell *> cells_of(node) + i)
 
     cdef void write(self, double *scores, double *negative, double *positive) noexcept nogil:
         """Write each distinct score, ascending, with the weight of both classes there."""

@@ -99,6 +99,23 @@ def test_many_events_move_between_counts_and_weights(engine: Any) -> None:
     assert roc.auc_interval() == twin.auc_interval()
 
 
+def test_a_threshold_parts_all_weights(engine: Any) -> None:
+    rng = np.random.default_rng(4)
+    scores, labels = rng.normal(size=1500).round(2), rng.integers(0, 2, 1500)
+    weights = 10.0 ** rng.uniform(-6, 6, 1500)
+    roc = engine.Roc()
+    assert tuple(roc.confusion(0.0)) == (0, 0, 0, 0)
+    roc.extend(scores, labels, weights)
+    thresholds = [-np.inf, np.inf, -9.0, 9.0, *np.unique(scores)[::9], *rng.normal(size=40)]
+    for threshold in thresholds:
+        over = scores >= threshold
+        expected = [
+            math.fsum(weights[side & (labels == label)])
+            for side, label in ((over, 1), (over, 0), (~over, 0), (~over, 1))
+        ]
+        assert roc.confusion(threshold) == pytest.approx(expected, rel=1e-12)
+
+
 def test_more_events_than_are_counted_are_refused() -> None:
     core = pytest.importorskip("engine._core")
     roc = core.Roc._of_counts(np.array([0.1]), np.array([2**32 - 3]), np.array([1]))
