@@ -36,6 +36,7 @@ from worker.transport.fetch import BatchError, BlockRecords, RunRecords
 
 TP = TopicPartition("events", 0)
 CONTROL, APPENDED = 0x20, 0x08
+CODEC, SNAPPY = 0x07, 2
 ABORT, COMMIT = b"\x00\x00\x00\x00", b"\x00\x00\x00\x01"
 
 pieces = st.one_of(st.none(), st.binary(max_size=5), st.just(b"x" * 300))
@@ -181,9 +182,11 @@ def test_damage_under_a_right_checksum_is_told_or_read_as_aiokafka_reads_it(
         found = told(blocks(raw, isolation=fetcher.READ_UNCOMMITTED), None)
     same = told(stock(raw, 0, [], fetcher.READ_UNCOMMITTED), None)
     # Of a batch that is broken within, aiokafka delivers the first records, we none; it also reads
-    # headers as text, which we pass over.
-    assert found == same or same[1] == "corrupt"
-    assert found[1] != "corrupt" or same[1] == "corrupt"
+    # headers as text, which we pass over. A block of Snappy that ends before its size says is cut
+    # off for us, as it is for Java; aiokafka takes it.
+    cut_off = raw[22] & CODEC == SNAPPY and found == ([], "corrupt")
+    assert found == same or same[1] == "corrupt" or cut_off
+    assert found[1] != "corrupt" or same[1] == "corrupt" or cut_off
 
 
 def damaged(kind: dict[str, Any], data: st.DataObject) -> bytearray:
