@@ -31,6 +31,10 @@ _SECRET_TEXT: Final = re.compile(
     r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\s,;}\"']+)",
     re.IGNORECASE,
 )
+# Faust says it at each rebalance of an app that has no sensors, as this one has none.
+_NO_SENSORS: Final = "Missing sensor state"
+# How Faust's services begin their lines; the logger's name says it already.
+_SERVICE: Final = re.compile(r"^\[\^-*\w+\]: ")
 _BREAKS: Final = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 
 
@@ -80,7 +84,7 @@ def configure(
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
+            foreign_pre_chain=[*shared, _bare],
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.StackInfoRenderer(),
@@ -106,7 +110,19 @@ def _route_foreign(level: int) -> None:
         logger.handlers.clear()
         logger.propagate = True
         logger.setLevel(logging.NOTSET if name == LIBRDKAFKA else quiet)
+    logging.getLogger("faust.app.base").addFilter(_useful)
     logging.captureWarnings(capture=True)
+
+
+def _useful(record: logging.LogRecord) -> bool:
+    return _NO_SENSORS not in str(record.msg)
+
+
+def _bare(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Take the name of the service off a line of Faust."""
+    del logger, method
+    event["event"] = _SERVICE.sub("", str(event["event"]))
+    return event
 
 
 def _forms(secret: str) -> set[str]:

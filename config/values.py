@@ -162,7 +162,10 @@ def duration(low: str, high: str) -> Any:
         if isinstance(value, timedelta):
             found = value
         elif not isinstance(value, str):
-            raise refuse(f'a duration is text with a unit: write "{low}", or with s, m, h, d')
+            example = low
+            if isinstance(value, int) and least <= value * UNITS["ms"] <= most:
+                example = f"{int(value)}ms"
+            raise refuse(f'a duration is text with a unit: write "{example}", or with s, m, h, d')
         else:
             try:
                 found = parse_duration(value)

@@ -49,8 +49,7 @@ def read(environ: Mapping[str, str]) -> Found:
             continue
         path = _path(name)
         if path is None:
-            near = nearest(name, [*_all()])
-            guess = f"did you mean {near}?" if near else f"a name is {PREFIX}SECTION__NAME"
+            guess = _guess(name)
             problems.append(
                 f"the variable {name} = {shown(value, (name,))}: there is no such setting: {guess}"
             )
@@ -130,6 +129,16 @@ def _path(name: str) -> tuple[str, ...] | None:
         client = name.removeprefix(f"{PREFIX}KAFKA__CLIENT__").lower()
         return ("kafka", "client", _dotted(client)) if client else None
     return dict(zip(_all(), _all_paths(Settings), strict=True)).get(name)
+
+
+def _guess(name: str) -> str:
+    """Return which variable was meant by an unknown one: its section must be one, or nearly."""
+    section, inner, _ = name.upper().removeprefix(PREFIX).partition("__")
+    known = [field.upper() for field in Settings.model_fields]
+    if inner and name.upper().startswith(PREFIX) and nearest(section, known) is None:
+        return f"the sections are {', '.join(known)}"
+    near = nearest(name, [*_all()])
+    return f"did you mean {near}?" if near else f"a name is {PREFIX}SECTION__NAME"
 
 
 def _all() -> Iterator[str]:

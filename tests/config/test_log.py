@@ -64,6 +64,15 @@ def test_a_thing_that_happened_is_one_line_of_json() -> None:
     }
 
 
+def test_faust_tells_neither_its_service_nor_that_it_has_no_sensors() -> None:
+    stream = io.StringIO()
+    configure(stream)
+    faust = logging.getLogger("faust.app.base")
+    faust.warning("[^-JobApp]: Missing sensor state for rebalance #%s", 1)
+    faust.warning("[^-JobApp]: something else")
+    assert [line["event"] for line in lines(stream)] == ["something else"]
+
+
 def test_auto_is_text_on_a_terminal_and_json_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     terminal, file = Terminal(), io.StringIO()

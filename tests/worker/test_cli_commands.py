@@ -62,7 +62,10 @@ def test_no_command_shows_help(capsys: pytest.CaptureFixture[str]) -> None:
         (["tail", "--frm-beginning"], "--from-beginning"),
         (["send"], "SOURCE"),
         (["schema", "updates"], "update"),
-        (["demo", "--seconds", "soon"], "valid number"),
+        (["demo", "--seconds", "soon"], "--seconds soon: it must be a valid number (see"),
+        (["replay", "-j", "0"], "--processes 0: it must be greater than or equal to 1 (see"),
+        (["replay", "-j0"], "--processes 0: it must"),
+        (["replay", "--format=xml"], "--format xml: 'xml' is not one of 'auto', 'json'"),
         (["check", "-c", "/no/such/file"], "/no/such/file"),
     ],
 )

@@ -63,7 +63,7 @@ def test_help_teaches_with_an_example(capsys: pytest.CaptureFixture[str]) -> Non
         ([], "exactly one of --to-earliest, --to-latest, --to-datetime T and --to-offset N, not 0"),
         (["--to-earliest", "--to-latest"], "not 2"),
         (["--to-earliest", "--to-offset", "0"], "not 2"),
-        (["--to-offset", "ten"], "'--to-offset': Input should be a valid integer"),
+        (["--to-offset", "ten"], "--to-offset ten: it must be a valid integer"),
         (["--to-datetime", "yesterday"], "'yesterday' is no date and time"),
         (["--to-datetime", "2026-11-30T06:00"], "add one, such as 2026-11-30T06:00:00Z"),
         (["--to-datetime", "2026-11-30"], "has no time zone"),

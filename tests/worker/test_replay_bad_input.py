@@ -85,6 +85,13 @@ def test_an_unknown_suffix_and_a_directory_without_files(
     assert "holds no file of events" in result.errors
 
 
+def test_keys_that_nothing_has_are_noted(replay: Callable[..., Result], tmp_path: Path) -> None:
+    path = lines(tmp_path / "x.jsonl", {"key": "a", "score": 0.5, "label": 1})
+    result = replay(path, "--only", "zz")
+    assert result.code == 0
+    assert "note: no event that counts has a key like --only zz" in result.errors
+
+
 @pytest.mark.parametrize("name", ["x.jsonl", "x.csv"])
 def test_an_empty_file_is_no_events(
     replay: Callable[..., Result], tmp_path: Path, name: str

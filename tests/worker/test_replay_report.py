@@ -202,3 +202,11 @@ def test_stretches_stay_few_and_lose_no_record(sizes: list[int]) -> None:
 def test_spread_keeps_both_ends() -> None:
     assert list(spread(range(1_000), 5)) == [0, 250, 500, 749, 999]
     assert list(spread([1, 2], 5)) == [1, 2]
+
+
+def test_the_label_of_a_rule_stands_where_no_line_runs() -> None:
+    ends = (Axis(0, 1), Axis(0, 1))
+    for height, side in ((0.55, "note across under"), (0.45, "note across"), (0.9, "note across")):
+        line = Line("auc", [(0.0, height), (1.0, height)])
+        page = plot("AUC", *ends, [line], rules=[(0.5, "auc < 0.5")])
+        assert f'<span class="{side}" style' in page

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -24,7 +25,6 @@ from worker.replay.thinning import POINTS, Holder, Thinned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     import config
 
@@ -241,6 +241,10 @@ def test_what_series_keep_together_hangs_on_their_numbers_alone(
         ),
         ({"alerts": ("auc falls",)}, "a rule is a metric"),
         ({"alerts": ("aucc < 1",)}, "did you mean auc"),
+        ({"alerts": ("auc < 0.5 for 0",)}, "a rule fires after 1 update or more"),
+        ({"change": "7"}, "alerts count from it"),
+        ({"cold": True}, "--cold says how windows begin at --from"),
+        ({"report": Path("r.txt")}, "the suffix must be .html"),
         ({"change": "latest"}, "name an offset or a time"),
         ({"sweeps": ("h.beta=2,3",), "out": "-"}, "a sweep writes a file per setting"),
         ({"sweeps": ("h.beta=2,3",), "compare": "b"}, "exclude each other"),

@@ -90,7 +90,7 @@ def _topic(plan: Plan, topic: Topic | None, cluster: Cluster) -> Iterator[Findin
     yield from wrong
     if not wrong:
         copies = "1 copy" if topic.replication == 1 else f"{topic.replication} copies"
-        parts = "1 partition" if topic.partitions == 1 else f"{topic.partitions} partitions"
+        parts = options.count(topic.partitions, "partition")
         yield Finding(
             GOOD, f"the topic {topic.name} ({plan.setting}) is there: {parts}, {copies} of each"
         )
@@ -130,7 +130,9 @@ def _state(settings: Settings, partitions: int) -> Iterator[Finding]:
     yield from map(_bad, found.refusals.values())
     if found.unread:
         yield Finding(
-            NOTE, f"the state of {found.unread} partitions was not read, for want of time"
+            NOTE,
+            f"the state of {options.count(found.unread, 'partition')} was not read, for want of "
+            "time",
         )
     if not found.refusals:
         yield Finding(
@@ -167,7 +169,8 @@ def _events(settings: Settings, topics: Mapping[str, Topic]) -> Iterator[Finding
     else:
         yield Finding(
             GOOD,
-            f"each of {seen.keys:,} keys in {seen.records:,} sampled records has one partition",
+            f"each key has one partition ({options.count(seen.keys, 'key')} in "
+            f"{options.count(seen.records, 'sampled record')})",
         )
     if seen.rejected:
         first = seen.first_rejection

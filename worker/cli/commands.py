@@ -102,7 +102,7 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
     except Exception as error:  # noqa: BLE001 - it is told, and has an exit code
         if debug:
             traceback.print_exception(error)
-        return _told(error)
+        return _told(error, arguments)
     return code if isinstance(code, int) else 0
 
 
@@ -117,10 +117,10 @@ def _closed_pipe(end: SystemExit) -> bool:
     return cause is not None
 
 
-def _told(error: Exception) -> int:
+def _told(error: Exception, arguments: Sequence[str]) -> int:
     """Say an error in one sentence; return its exit code."""
     if isinstance(error, UsageError):
-        return _wrong_use(error)
+        return _wrong_use(error, arguments)
     if isinstance(error, RocstreamError):
         _say(str(error))
         return error.exit_code
@@ -128,13 +128,35 @@ def _told(error: Exception) -> int:
     return 1
 
 
-def _wrong_use(error: Any) -> int:
+def _wrong_use(error: Any, arguments: Sequence[str]) -> int:
     if error.ctx is not None and type(error).__name__ == "NoArgsIsHelpError":
         return _WRONG_USE
     command = "rocstream" if error.ctx is None else error.ctx.command_path
-    message = " ".join(error.format_message().split()).rstrip(".")
+    message = _refusal(error, arguments) or error.format_message()
+    message = " ".join(message.split()).rstrip(".")
     _say(f"{message} (see `{command} --help`)")
     return _WRONG_USE
+
+
+def _refusal(error: Any, arguments: Sequence[str]) -> str | None:
+    """Return the sentence about a value that an option does not take; None for another mistake."""
+    names = getattr(getattr(error, "param", None), "opts", ())
+    if not isinstance(error, typer.BadParameter) or not names or not names[0].startswith("-"):
+        return None
+    why = error.message.removeprefix("Value error, ")
+    why = why.replace("Input should be", "it must be").partition(", unable to parse")[0]
+    return f"{names[0]} {_given(names, arguments)}: {why}"
+
+
+def _given(names: Sequence[str], arguments: Sequence[str]) -> str:
+    """Return the value of an option as it was given: `-j 0`, `-j0` or `--processes=0`."""
+    for at, argument in enumerate(arguments):
+        name, _, value = argument.partition("=")
+        if name in names:
+            return value or "".join(arguments[at + 1 : at + 2])
+        if argument[:2] in names:
+            return argument[2:]
+    return ""
 
 
 def _say(sentence: str) -> None:

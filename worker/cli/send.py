@@ -150,13 +150,8 @@ def _progress() -> Progress | None:
 
 def _summary(publisher: Publisher, topic: str, seconds: float) -> None:
     rate = publisher.delivered / seconds if seconds else 0.0
-    events = "event" if publisher.delivered == 1 else "events"
-    typer.echo(
-        f"sent {publisher.delivered:,} {events} to {topic} in {seconds:.1f} s ({rate:,.0f}/s)"
-    )
+    events = options.count(publisher.delivered, "event")
+    typer.echo(f"sent {events} to {topic} in {seconds:.1f} s ({rate:,.0f}/s)")
     if publisher.skipped:
-        lines = "line" if publisher.skipped == 1 else "lines"
-        typer.echo(
-            f"left out {publisher.skipped:,} {lines}, the first: {publisher.first_skipped}",
-            err=True,
-        )
+        lines = options.count(publisher.skipped, "line")
+        typer.echo(f"left out {lines}, the first: {publisher.first_skipped}", err=True)

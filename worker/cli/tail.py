@@ -137,7 +137,10 @@ def _show(
 def _status(follower: Follower, board: Board) -> str:
     if (trouble := follower.trouble()) is not None:
         return trouble
-    told = f"{board.updates:,} updates of {len(board):,} keys from {follower.topic}"
+    told = (
+        f"{options.count(board.updates, 'update')} of {options.count(len(board), 'key')} from "
+        f"{follower.topic}"
+    )
     if follower.unreadable:
         told += f"; {follower.unreadable:,} records there are no updates"
     return told if board.updates else f"waiting for updates on {follower.topic}"

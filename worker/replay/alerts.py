@@ -63,6 +63,8 @@ def rule(text: str) -> Rule:
             'many updates in a row: "auc < 0.8 for 3"'
         )
     metric, sign, bound, runs = match.groups()
+    if runs is not None and not int(runs):
+        raise SettingsError(f'--alert "{text}": a rule fires after 1 update or more: for 1')
     usable = [name for name, one in METRICS.items() if not one.at_thresholds]
     if metric not in usable:
         near = nearest(metric, usable)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from config.errors import RocstreamError, SettingsError
 from worker.replay import compare, plot, report, sweep
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from worker.replay.session import Outcome
     from worker.replay.sinks import Sink
     from worker.replay.span import Span
+
+
+_PAGES: Final = (".html", ".htm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +90,19 @@ class Backtest:
         )
         self.change = None if options.change is None else _place(options.change, "--change", now)
         rules = [rule(text) for text in options.alerts]
+        if options.change is not None and not rules and options.report is None:
+            raise SettingsError(
+                f"--change {options.change}: alerts count from it, and a report shows it: add one "
+                'with --alert "auc < 0.8" or --report FILE.html'
+            )
         self.recorders: list[Recorder] = []
         self.pictures = options.report is not None or options.plot is not None
         if options.plot is not None:
             plot.check(options.plot)
+        if options.report is not None and options.report.suffix.lower() not in _PAGES:
+            raise SettingsError(
+                f"--report {options.report}: it is a page, so the suffix must be .html"
+            )
         if options.moments and options.report is None:
             raise SettingsError("--moment asks for curves of a report: name it with --report FILE")
         self.moments = [
@@ -229,6 +241,9 @@ class Backtest:
         nothing = self.player.nothing()
         if nothing and outcome.whole and not self.player.tally.counts["records"]:
             notes.append(nothing)
+        counts, only = self.player.tally.counts, self.options.only
+        if only and outcome.whole and counts["records"] and not counts["events"]:
+            notes.append(f"no event that counts has a key like --only {' '.join(only)}")
         return notes
 
     def _tables(self, outcome: Outcome) -> list[Any]:

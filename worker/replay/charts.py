@@ -23,6 +23,10 @@ TICKS: Final = 4
 GAP: Final = 6.0
 """A step so many times as long as the median one is a gap in the data."""
 
+_LABEL_WIDTH: Final = 0.2
+_LABEL_HEIGHT: Final = 0.1
+"""What the label of a rule takes of a plot, as shares."""
+
 _FORMS: Final = ((100, "%Y-%m-%d"), (24, "%d %b %H:%M"), (1, "%H:%M"))
 """How times are written on an axis of more than so many hours."""
 
@@ -136,8 +140,8 @@ def plot(  # noqa: PLR0913 - a chart has many parts
         for at in below
     ]
     labels += [
-        f'<span class="note across" style="top:{100 - 100 * y.share(value):.2f}%">{_safe(text)}'
-        "</span>"
+        f'<span class="note across{_side(lines, x, y, value)}" '
+        f'style="top:{100 - 100 * y.share(value):.2f}%">{_safe(text)}</span>'
         for value, text in rules
     ]
     labels += [
@@ -200,6 +204,19 @@ def label(value: float, span: Axis) -> str:
         if hours > least:
             return moment.strftime(form)
     return moment.strftime("%H:%M:%S")
+
+
+def _side(lines: Sequence[Line], x: Axis, y: Axis, value: float) -> str:
+    """Return the class that puts a rule's label, at its right end, where no line runs."""
+    heights = [
+        y.share(one) - y.share(value)
+        for line in lines
+        for at, one in line.points
+        if one is not None and x.share(at) > 1 - _LABEL_WIDTH
+    ]
+    above = any(0 <= one < _LABEL_HEIGHT for one in heights)
+    below = any(-_LABEL_HEIGHT < one < 0 for one in heights)
+    return " under" if above and not below else ""
 
 
 def _x(span: Axis, value: float) -> str:

@@ -123,6 +123,8 @@ def span(start: str | None, stop: str | None, now_ms: int, *, cold: bool) -> Spa
     SettingsError
         When a bound means nothing, or nothing can lie between them.
     """
+    if cold and start is None:
+        raise SettingsError("--cold says how windows begin at --from: name that too")
     first = EARLIEST if start is None else bound(start, "--from", now_ms)
     last = LATEST if stop is None else bound(stop, "--to", now_ms)
     if first.kind == last.kind and first.kind in {"offset", "time"} and last.value < first.value:

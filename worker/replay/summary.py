@@ -64,7 +64,7 @@ class Readings:
                 str(update["source"]["offset"]),
             )
         if len(places) > ROWS:
-            table.caption = f"{len(places) - ROWS:,} more keys"
+            table.caption = f"{len(places) - ROWS:,} more key{'s' * (len(places) - ROWS > 1)}"
             table.caption_justify = "left"
         return table
 
