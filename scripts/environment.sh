@@ -44,8 +44,24 @@ environment() {
             exit 1
         }
     fi
-    say "Installing rocstream[$extras] into .venv and compiling its core (the first time: some minutes)"
+    say "Installing rocstream[$extras] and what it needs into .venv (once: a minute or two)"
     rm -f .venv/installed-*
-    .venv/bin/python -m pip install --quiet --editable ".[$extras]"
+    .venv/bin/python -m pip install --progress-bar off --editable ".[$extras]" | told
     echo "$now" >".venv/installed-$extras"
+}
+
+# Of what pip says, tell the steps that take their time; errors are on its other output.
+told() {
+    local line collecting=
+    while IFS= read -r line; do
+        case $line in
+            *"Preparing editable metadata"*started*) say "Translating the core to C" ;;
+            "Collecting "*)
+                [[ $collecting ]] || say "Downloading packages"
+                collecting=yes
+                ;;
+            *"Building editable for rocstream"*started*) say "Compiling the core" ;;
+            "Installing collected packages"*) say "Unpacking packages" ;;
+        esac
+    done
 }
