@@ -7,11 +7,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from aiokafka.structs import TopicPartition
 from confluent_kafka import KafkaError, KafkaException
 from structlog.testing import capture_logs
 
 from config.errors import DecisionError, RocstreamError
 from worker.transport import ground
+from worker.transport.consumer import Consumer
 from worker.transport.fetch import Run
 from worker.transport.ground import Ground
 from worker.transport.job import Job
@@ -106,6 +108,31 @@ def test_a_run_fetched_for_tasks_that_were_opened_anew_since_is_not_theirs(
         return [before, after, job.find(message) is task]
 
     assert asyncio.run(found()) == [True, False, False]
+
+
+def test_runs_fetched_with_one_that_waited_while_tasks_were_opened_anew_are_dropped() -> None:
+    """The first waits where the flow is held; the others were fetched for the same tasks as it."""
+
+    async def handed_on() -> list[int]:
+        records = {TopicPartition("events", number): Run((), 7, 9) for number in range(3)}
+
+        async def fetched(_timeout: float) -> tuple[Any, Any]:
+            return records, None
+
+        consumer: Any = SimpleNamespace(
+            app=SimpleNamespace(consumer_generation_id=3, job=SimpleNamespace(openings=1)),
+            should_stop=False,
+            flow_active=True,
+            _wait_next_records=fetched,
+        )
+        taken = []
+        async for tp, _ in Consumer.getmany(consumer, 0):
+            taken.append(tp.partition)
+            if tp.partition == 1:
+                consumer.app.job.openings += 1
+        return taken
+
+    assert asyncio.run(handed_on()) == [0, 1]
 
 
 def test_a_fetch_that_finds_no_topic_has_it_looked_at_at_once(

@@ -150,13 +150,18 @@ class Consumer(stock.Consumer):
         records, _ = await self._wait_next_records(timeout)
         if records is None or self.should_stop:
             return
-        generation = self.app.consumer_generation_id
+        generation, opening = self.app.consumer_generation_id, self.app.job.openings
         for found, run in records.items():
-            if not self.flow_active or self.app.consumer_generation_id != generation:
+            # The run before may have waited while the flow was held, and all of this changed.
+            if (
+                not self.flow_active
+                or self.app.consumer_generation_id != generation
+                or self.app.job.openings != opening
+            ):
                 # What was fetched for a former assignment is read again behind the next seek.
                 return
             tp = TP(found.topic, found.partition)
-            run.opening = self.app.job.openings
+            run.opening = opening
             written = run.records[-1].timestamp if len(run) else None
             yield (
                 tp,
