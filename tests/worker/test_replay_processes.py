@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import random
 import re
+import shutil
+import threading
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -16,7 +18,7 @@ from inmemory import HEAD
 from config.errors import RocstreamError
 from worker.cli.commands import run as rocstream
 from worker.replay import lines, shards
-from worker.replay.owner import Plan, serve
+from worker.replay.owner import Plan, ProcessError, serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,6 +154,27 @@ def test_what_lies_before_a_cut_comes_out_of_several_processes(
     assert found[0].count(b"\n") > 500
 
 
+def test_what_one_process_cannot_read_ends_all_of_them(
+    days: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """One of them reads the damaged rows, the others wait for its share and send it theirs."""
+    damaged = days / "4.parquet"
+    shutil.copy(days / "2.parquet", damaged)
+    first = pq.ParquetFile(damaged).metadata.row_group(5).column(1).data_page_offset
+    content = bytearray(damaged.read_bytes())
+    content[first : first + 400] = bytes(400)
+    damaged.write_bytes(content)
+    (days / "5.jsonl").write_bytes((days / "1.jsonl").read_bytes() * 40)
+    found = []
+    for processes in (1, 2, 3):
+        code, folder = replayed(days, processes, "u.jsonl")
+        assert code == 1
+        assert "4.parquet is damaged" in capfd.readouterr().err
+        found.append((folder / "u.jsonl.partial").read_bytes())
+    assert found[1:] == found[:1] * 2
+    assert found[0].count(b"\n") > 500
+
+
 def test_keys_that_leave_files_are_not_shared_out(
     days: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,8 +204,8 @@ class Broken:
     [
         (RocstreamError("so it is"), RocstreamError, "so it is"),
         (MemoryError(), RocstreamError, "out of memory: take fewer with --processes"),
-        (ZeroDivisionError("by 0"), RuntimeError, "failed: ZeroDivisionError: by 0"),
-        (KeyError("k"), RuntimeError, "failed: KeyError: 'k'"),
+        (ZeroDivisionError("by 0"), ProcessError, "failed: ZeroDivisionError: by 0"),
+        (KeyError("k"), ProcessError, "failed: KeyError: 'k'"),
     ],
 )
 def test_an_error_is_the_last_word_of_a_process(
@@ -197,14 +220,16 @@ def test_an_error_is_the_last_word_of_a_process(
     try:
         assert here.poll(WAIT_SECONDS)
         answer = here.recv()
+        # It reads on what others may send it.
+        assert child.is_alive()
     finally:
+        child.terminate()
         child.join(WAIT_SECONDS)
         for end in (here, there, inbox, _outside):
             end.close()
-    assert child.exitcode == 0
     assert type(answer) is kind
     assert says in str(answer)
-    if kind is RuntimeError:
+    if kind is ProcessError:
         assert "in runs" in answer.__notes__[0]
 
 
@@ -223,8 +248,25 @@ class Dying(Broken):
 def test_a_process_that_is_gone_is_told_of(settings_of: Callable[..., Settings]) -> None:
     plan = Plan([settings_of()], Dying(KeyError()))  # type: ignore[arg-type]
     player = shards.ShardedPlayer(plan, 2)
-    with player.running(), pytest.raises(RocstreamError, match=r"process 0 .* ended unexpectedly"):
+    with player.running(), pytest.raises(RocstreamError, match=r"process \d .* ended unexpectedly"):
         list(player)
+
+
+class Stuck(Dying):
+    """A source of which nothing comes."""
+
+    def runs(self, _readings: Any) -> Any:
+        threading.Event().wait()
+
+
+def test_a_process_that_is_gone_is_told_of_while_another_is_waited_for(
+    settings_of: Callable[..., Settings],
+) -> None:
+    player = shards.ShardedPlayer(Plan([settings_of()], Stuck(KeyError())), 2)  # type: ignore[arg-type]
+    with player.running():
+        player._children[1].kill()
+        with pytest.raises(RocstreamError, match=r"process 1 .* ended unexpectedly"):
+            list(player)
 
 
 def test_what_a_process_is_ahead_with_comes_in_its_order(monkeypatch: pytest.MonkeyPatch) -> None:

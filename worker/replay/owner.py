@@ -53,10 +53,17 @@ AHEAD: Final = 4
 FROM_PARENT: Final = -1
 """In the place of a run's number: what the parent has looked up."""
 
+_FAILED: Final = -2
+"""In the place of a run's number: from which run on nothing comes from a process, and why."""
+
 _NUMBER: Final = struct.Struct("<q")
 _BETWEEN: Final = b',"index"'
 _END: Final = b"}}"
 """Behind the offset and the index of an update's source, the last things in it."""
+
+
+class ProcessError(RuntimeError):
+    """A process of a replay failed, for a reason that nobody has foreseen."""
 
 
 class Plan(NamedTuple):
@@ -157,9 +164,11 @@ class Mail:
     def __init__(self, inboxes: Sequence[Connection], locks: Sequence[Lock], number: int) -> None:
         self._inboxes, self._locks, self._number = inboxes, locks, number
         self._came: dict[int, bytes] = {}
+        self._failures: list[tuple[int, Exception]] = []
         self._news = threading.Condition()
         # At any time, so that nobody waits for a reader who writes himself.
-        threading.Thread(target=self._take, daemon=True).start()
+        self._reader = threading.Thread(target=self._take, daemon=True)
+        self._reader.start()
 
     @staticmethod
     def post(inbox: Connection, lock: Lock, number: int, packed: bytes) -> None:
@@ -171,12 +180,35 @@ class Mail:
         """Send another process its events of a run."""
         self.post(self._inboxes[to], self._locks[to], run, packed)
 
+    def fail(self, run: int, error: Exception) -> None:
+        """Tell all others that from this run on they need not wait for what we would have read."""
+        packed = pickle.dumps((run, error), pickle.HIGHEST_PROTOCOL)
+        for to in range(len(self._inboxes)):
+            if to != self._number:
+                self.send(to, _FAILED, packed)
+
     def get(self, run: int) -> Any:
-        """Wait for what comes under this number."""
+        """Wait for what comes under this number.
+
+        Raises
+        ------
+        Exception
+            What another process failed with, where it may be the one that would have sent it.
+        """
         with self._news:
-            self._news.wait_for(lambda: run in self._came)
+            self._news.wait_for(lambda: run in self._came or self._failure(run) is not None)
+            # What a process has sent before it failed came before that.
+            if run not in self._came and (error := self._failure(run)) is not None:
+                raise error
             packed = self._came.pop(run)
-        return pickle.loads(memoryview(packed)[_NUMBER.size :])  # noqa: S301 - our own
+        return _unpacked(packed)
+
+    def stay(self) -> None:
+        """Take in what others go on sending, until the parent ends us."""
+        self._reader.join()
+
+    def _failure(self, run: int) -> Exception | None:
+        return next((error for first, error in self._failures if run >= first), None)
 
     def _take(self) -> None:
         inbox = self._inboxes[self._number]
@@ -187,9 +219,17 @@ class Mail:
                 # Nobody is left to tell.
                 os._exit(1)
             packed = inbox.recv_bytes()
+            number = _NUMBER.unpack_from(packed)[0]
             with self._news:
-                self._came[_NUMBER.unpack_from(packed)[0]] = packed
+                if number == _FAILED:
+                    self._failures.append(_unpacked(packed))
+                else:
+                    self._came[number] = packed
                 self._news.notify()
+
+
+def _unpacked(packed: bytes) -> Any:
+    return pickle.loads(memoryview(packed)[_NUMBER.size :])  # noqa: S301 - our own
 
 
 class _Job:
@@ -249,7 +289,8 @@ class Owner(Player):
         try:
             for _ in self:
                 pass
-        except RocstreamError:
+        except RocstreamError as error:
+            self._mail.fail(self._numbered, error)
             self._drain()
             raise
         self._drain()
@@ -311,18 +352,21 @@ class Owner(Player):
         parts: Iterator[Stretch | Batch] = (
             job.run.parts(0) if isinstance(job.run, TableRun | RowRun) else job.run.batches(0)
         )
-        for part in parts:
-            job.heads.append(self._head(part))
+        try:
+            for part in parts:
+                job.heads.append(self._head(part))
+                for number, share in enumerate(shares):
+                    events = self._events(part, number)
+                    if number == self._number:
+                        job.own.append(events)
+                    elif events:
+                        share.append(Share.of(events))
+        finally:
+            # What was read before a failure is played by all.
             for number, share in enumerate(shares):
-                events = self._events(part, number)
-                if number == self._number:
-                    job.own.append(events)
-                elif events:
-                    share.append(Share.of(events))
-        for number, share in enumerate(shares):
-            if number != self._number:
-                packed = pickle.dumps(share, pickle.HIGHEST_PROTOCOL)
-                self._mail.send(number, job.number, packed)
+                if number != self._number:
+                    packed = pickle.dumps(share, pickle.HIGHEST_PROTOCOL)
+                    self._mail.send(number, job.number, packed)
         refused = [one.offset for head in job.heads for one in head.rejections]
         job.places = {offset: self.source.where(job.log, offset) for offset in refused}
 
@@ -344,7 +388,13 @@ class Owner(Player):
         updates: list[list[Message]] = [[] for _ in self.tapes]
         given = job.own
         if given is None:
-            given = [share.keys() for share in self._mail.get(job.number)]
+            try:
+                shares = self._mail.get(job.number)
+            except Exception:
+                # What lies behind is not played, read or not.
+                self._jobs.clear()
+                raise
+            given = [share.keys() for share in shares]
         for keys in given:
             batch = Batch(keys=keys)
             for number, tape in enumerate(self.tapes):
@@ -424,6 +474,17 @@ def _place(value: bytes) -> tuple[int, int]:
     return int(offset[: -len(_BETWEEN)]), int(index[: -len(_END)])
 
 
+def _unforeseen(error: Exception) -> Exception:
+    if isinstance(error, MemoryError):
+        return RocstreamError(
+            "a process of the replay ran out of memory: take fewer with --processes"
+        )
+    # As text: not every exception comes through a pipe.
+    told = ProcessError(f"a process of the replay failed: {type(error).__name__}: {error}")
+    told.add_note("".join(traceback.format_exception(error)))
+    return told
+
+
 def serve(
     plan: Plan,
     number: int,
@@ -447,19 +508,18 @@ def serve(
     # Ctrl-C is the parent's to deal with.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answer: Any
+    mail = Mail(inboxes, locks, number)
     try:
-        answer = Owner(plan, number, len(inboxes), Mail(inboxes, locks, number), parent).run()
-    except RocstreamError as error:
+        answer = Owner(plan, number, len(inboxes), mail, parent).run()
+    except (RocstreamError, ProcessError) as error:
         answer = error
-    except MemoryError:
-        answer = RocstreamError(
-            "a process of the replay ran out of memory: take fewer with --processes"
-        )
     except Exception as error:  # noqa: BLE001 - the parent raises it
-        # As text: not every exception comes through a pipe.
-        answer = RuntimeError(f"a process of the replay failed: {type(error).__name__}: {error}")
-        answer.add_note(traceback.format_exc())
+        answer = _unforeseen(error)
+        mail.fail(0, answer)
     try:
         parent.send_bytes(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
     except OSError:
         return
+    if isinstance(answer, Exception):
+        # Were its inbox not emptied any more, whoever writes to it would wait.
+        mail.stay()

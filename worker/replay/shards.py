@@ -132,6 +132,7 @@ class ShardedPlayer(Player):
         self._children: list[BaseProcess] = []
         self._links: list[Connection] = []
         self._spools: list[_Spool] = []
+        self._latest: dict[int, bytes] = {}
         self._silent: set[int] = set()
         self._nothing: str | None = None
 
@@ -227,29 +228,43 @@ class ShardedPlayer(Player):
         """
         spool = self._spools[number]
         while (packed := spool.take()) is None:
-            self._listen(number)
+            self._listen()
         answer = pickle.loads(packed)  # noqa: S301 - our child's
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def _listen(self, number: int) -> None:
-        """Take in what is said, by whoever; `number` is who is waited for."""
+    def _listen(self) -> None:
+        """Take in what is said, by whoever.
+
+        Raises
+        ------
+        RocstreamError
+            When a process is gone without a last word: others may wait for it, and say nothing.
+        """
         there = [one for one in range(self._count) if one not in self._silent]
-        # Should it be gone, its pipe may be held open by another.
-        gone = self._children[number].sentinel
-        ready = wait([*(self._links[one] for one in there), gone])
+        ready = wait(
+            [end for one in there for end in (self._links[one], self._children[one].sentinel)]
+        )
         for one in there:
+            # Should it be gone, its pipe may be held open by another.
+            gone = self._children[one].sentinel in ready
             if self._links[one] in ready or self._links[one].poll():
                 try:
-                    self._spools[one].put(self._links[one].recv_bytes())
-                except EOFError:
-                    self._silent.add(one)
-        ended = number in self._silent or (gone in ready and not self._links[number].poll())
-        if ended and self._spools[number].empty:
-            raise RocstreamError(
-                f"process {number} of the replay ended unexpectedly: was memory short?"
-            )
+                    packed = self._links[one].recv_bytes()
+                except (EOFError, OSError):
+                    gone = True
+                else:
+                    self._spools[one].put(packed)
+                    self._latest[one] = packed
+                    continue
+            if gone:
+                self._silent.add(one)
+                latest = self._latest.pop(one, None)
+                if latest is None or isinstance(pickle.loads(latest), Played):  # noqa: S301 - see above
+                    raise RocstreamError(
+                        f"process {one} of the replay ended unexpectedly: was memory short?"
+                    )
 
     def _steps_of(self, answers: Sequence[Played]) -> Iterator[Step]:
         """Yield what all processes have of a run."""
