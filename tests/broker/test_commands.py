@@ -51,6 +51,20 @@ def rocstream(
     )
 
 
+def without_reader(*arguments: object) -> tuple[int, str]:
+    """Run with a standard output that nobody reads; return the exit code and the errors."""
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        command = [sys.executable, "-m", "worker", *map(str, arguments)]
+        done = subprocess.run(
+            command, stdout=write, stderr=subprocess.PIPE, check=False, timeout=60, cwd=HERE
+        )
+    finally:
+        os.close(write)
+    return done.returncode, done.stderr.decode()
+
+
 @contextmanager
 def running(*arguments: object) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
@@ -106,6 +120,10 @@ def test_topics_create_makes_what_check_then_finds(bare_job: Job) -> None:
     after = rocstream("check", "-c", bare_job.path)
     assert after.returncode == 0, after.stdout
     assert "3 partitions" in after.stdout
+
+    for closed in (["check"], ["topics", "create", "--dry-run"], ["reset", "--to-earliest"]):
+        more = ["--dry-run"] if closed[0] == "reset" else []
+        assert without_reader(*closed, *more, "-c", bare_job.path) == (0, "")
 
     again = rocstream("topics", "create", "-c", bare_job.path)
     assert again.returncode == 0

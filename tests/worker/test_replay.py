@@ -354,13 +354,20 @@ def test_ctrl_c_keeps_what_is_done_and_marks_it_as_partial(
     assert b"Traceback" not in errors
 
 
-def test_a_pipe_is_followed_line_by_line(job: Callable[..., Path]) -> None:
-    with program("replay", "-c", str(job()), "-", "-o", "-", stdin=subprocess.PIPE) as process:
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_a_pipe_is_followed_line_by_line(job: Callable[..., Path], form: str) -> None:
+    command = ("replay", "-c", str(job()), "-", "-o", "-", "--format", form)
+    with program(*command, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
+        if form == "csv":
+            process.stdin.write(b"key,score,label,time\n")
         for document in events(40):
-            process.stdin.write(orjson.dumps(document) + b"\n")
+            text = orjson.dumps(document)
+            if form == "csv":
+                text = "{key},{score},{label},{time}".format(**document).encode()
+            process.stdin.write(text + b"\n")
             process.stdin.flush()
         # The pipe stays open: what has come is answered all the same.
         assert json.loads(process.stdout.readline())["version"] == 1

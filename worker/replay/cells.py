@@ -23,6 +23,7 @@ from worker.events.fields import HEAVIEST, KEY_BYTES, LIGHTEST, Fields
 from worker.events.reasons import RefusedError
 from worker.events.record import Taken
 from worker.replay.grouping import Columns, Stretch, batches
+from worker.replay.lines import more
 from worker.replay.records import RecordRun
 
 if TYPE_CHECKING:
@@ -198,20 +199,44 @@ def runs(
     # The commands import this package, and the rows are theirs.
     from worker.cli.rows import header_of  # noqa: PLC0415
 
-    with io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+    piped = None if file.seekable() else _Piped(file)
+    raw: Any = piped or file
+    with io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text:
         reader = csv.reader(text, strict=True)
         header = header_of(reader, name)
         parsers = [Parser(event) for event in events]
         ways = [_Way(header, name, event, fixed, timestamp) for event in events]
         offset = 0
-        for rows in _read(reader, len(header)):
+        for rows in _read(reader, len(header), piped):
             rows.note(known, offset)
             for run in _runs(rows, offset, ways, parsers):
                 yield run
                 offset = run.last
 
 
-def _read(reader: Any, width: int) -> Iterator[_Rows]:
+class _Piped(io.BufferedIOBase):
+    """A file that perhaps has nothing to read for now, and counts the lines read so far."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__()
+        self._file, self._ends = file, 0
+
+    def readable(self) -> bool:
+        """Tell that it can be read."""
+        return True
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """Read what is there."""
+        part: bytes = self._file.read1(size)  # type: ignore[attr-defined]
+        self._ends += part.count(b"\n")
+        return part
+
+    def waits(self, line: int) -> bool:
+        """Tell whether there is nothing for now behind a line."""
+        return line >= self._ends and not more(self._file)
+
+
+def _read(reader: Any, width: int, piped: _Piped | None) -> Iterator[_Rows]:
     """Yield rows, ever more at once; those before a failure come before it."""
     limit = min(MOST_ROWS, max(MOST_CELLS // width, PIECE_ROWS))
     most, ended = min(FIRST_ROWS, limit), False
@@ -220,7 +245,8 @@ def _read(reader: Any, width: int) -> Iterator[_Rows]:
         failure: BaseException | None = None
         while not ended and len(rows) < most:
             try:
-                ended = _take(reader, rows, most)
+                ended = _take(reader, rows, most, piped)
+                break
             except csv.Error as error:
                 rows.bad(reader.line_num, f"not CSV: {error}")
             except _BREAKS as error:
@@ -232,8 +258,8 @@ def _read(reader: Any, width: int) -> Iterator[_Rows]:
         most = min(2 * most, limit)
 
 
-def _take(reader: Any, rows: _Rows, most: int) -> bool:
-    """Take rows until there are so many; tell whether the file ended before."""
+def _take(reader: Any, rows: _Rows, most: int, piped: _Piped | None) -> bool:
+    """Take rows until there are so many, or no more for now; tell whether the file ended."""
     width, cells, lines = rows.width, rows.cells, rows.lines
     for row in reader:
         if len(row) == width:
@@ -241,7 +267,7 @@ def _take(reader: Any, rows: _Rows, most: int) -> bool:
             lines.append(reader.line_num)
         elif row:
             rows.bad(reader.line_num, f"{len(row)} cells under {width} columns")
-        if len(lines) >= most:
+        if len(lines) >= most or (piped is not None and piped.waits(reader.line_num)):
             return False
     return True
 
