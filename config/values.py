@@ -100,6 +100,11 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def plural(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 key``, ``1,000 keys``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def choice(*choices: str) -> Any:
     """Return the annotation of text that is one of `choices`, written in any case."""
     by_case = {one.lower(): one for one in choices}

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from config import METRICS
-from worker.cli import options
+from config.values import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -126,7 +126,7 @@ class Board:
         shown = sorted(self._rows)[:rows]
         if len(shown) < len(self._rows):
             left = len(self._rows) - len(shown)
-            status = f"{options.count(left, 'more key')}: --key shows those you name; {status}"
+            status = f"{plural(left, 'more key')}: --key shows those you name; {status}"
         columns = list(_COLUMNS)
         dispensable = list(_DISPENSABLE)
         bare = self._table(status, shown, columns)

@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from config.errors import RocstreamError
+from config.values import plural
 from worker import admin
 from worker.cli import options
 
@@ -90,7 +91,7 @@ def _topic(plan: Plan, topic: Topic | None, cluster: Cluster) -> Iterator[Findin
     yield from wrong
     if not wrong:
         copies = "1 copy" if topic.replication == 1 else f"{topic.replication} copies"
-        parts = options.count(topic.partitions, "partition")
+        parts = plural(topic.partitions, "partition")
         yield Finding(
             GOOD, f"the topic {topic.name} ({plan.setting}) is there: {parts}, {copies} of each"
         )
@@ -131,8 +132,7 @@ def _state(settings: Settings, partitions: int) -> Iterator[Finding]:
     if found.unread:
         yield Finding(
             NOTE,
-            f"the state of {options.count(found.unread, 'partition')} was not read, for want of "
-            "time",
+            f"the state of {plural(found.unread, 'partition')} was not read, for want of time",
         )
     if not found.refusals:
         yield Finding(
@@ -169,8 +169,8 @@ def _events(settings: Settings, topics: Mapping[str, Topic]) -> Iterator[Finding
     else:
         yield Finding(
             GOOD,
-            f"each key has one partition ({options.count(seen.keys, 'key')} in "
-            f"{options.count(seen.records, 'sampled record')})",
+            f"each key has one partition ({plural(seen.keys, 'key')} in "
+            f"{plural(seen.records, 'sampled record')})",
         )
     if seen.rejected:
         first = seen.first_rejection

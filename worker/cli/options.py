@@ -53,11 +53,6 @@ def name(path: Path | None) -> str:
     return "" if path is None else f" -c {path}"
 
 
-def count(number: int, noun: str) -> str:
-    """Return how many there are of something: ``1 key``, ``1,000 keys``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def stdout() -> Console:
     """Return the console of results: colours and tables on a terminal, plain text elsewhere."""
     return Console(highlight=False, soft_wrap=True)

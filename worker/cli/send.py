@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeR
 from rich.text import Text
 
 from config.errors import RocstreamError
+from config.values import plural
 from worker import admin
 from worker.cli import options, rows, sources
 from worker.cli.rows import Bad
@@ -150,8 +151,8 @@ def _progress() -> Progress | None:
 
 def _summary(publisher: Publisher, topic: str, seconds: float) -> None:
     rate = publisher.delivered / seconds if seconds else 0.0
-    events = options.count(publisher.delivered, "event")
+    events = plural(publisher.delivered, "event")
     typer.echo(f"sent {events} to {topic} in {seconds:.1f} s ({rate:,.0f}/s)")
     if publisher.skipped:
-        lines = options.count(publisher.skipped, "line")
+        lines = plural(publisher.skipped, "line")
         typer.echo(f"left out {lines}, the first: {publisher.first_skipped}", err=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.live import Live
 
+from config.values import plural
 from worker.cli import options
 from worker.cli.board import Board, line
 from worker.cli.follower import Follower
@@ -137,10 +138,7 @@ def _show(
 def _status(follower: Follower, board: Board) -> str:
     if (trouble := follower.trouble()) is not None:
         return trouble
-    told = (
-        f"{options.count(board.updates, 'update')} of {options.count(len(board), 'key')} from "
-        f"{follower.topic}"
-    )
+    told = f"{plural(board.updates, 'update')} of {plural(len(board), 'key')} from {follower.topic}"
     if follower.unreadable:
         told += f"; {follower.unreadable:,} records there are no updates"
     return told if board.updates else f"waiting for updates on {follower.topic}"

@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
+from config.values import plural
 from worker.replay.charts import Axis, Band, Line, Mark, axis, label, plot
 from worker.replay.series import BASE
 from worker.replay.story import spread
-from worker.replay.summary import figure, plural
+from worker.replay.summary import figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

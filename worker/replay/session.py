@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeR
 from rich.text import Text
 
 from config.errors import RocstreamError
+from config.values import plural
 from worker.replay.summary import Readings, counted
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class Session:
         rate = tally.counts["events"] / outcome.seconds if outcome.seconds else 0.0
         told = (
             f"{', '.join(counted(tally.counts))} from {self._player.source.name} in "
-            f"{outcome.seconds:.1f} s ({rate:,.0f}/s): {updates:,} updates"
+            f"{outcome.seconds:.1f} s ({rate:,.0f}/s): {plural(updates, 'update')}"
         )
         if outcome.whole:
             return told

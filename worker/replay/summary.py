@@ -9,6 +9,7 @@ import orjson
 from rich import box
 from rich.table import Table
 
+from config.values import plural
 from worker.events import REASONS
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Readings:
                 str(update["source"]["offset"]),
             )
         if len(places) > ROWS:
-            table.caption = f"{len(places) - ROWS:,} more key{'s' * (len(places) - ROWS > 1)}"
+            table.caption = plural(len(places) - ROWS, "more key")
             table.caption_justify = "left"
         return table
 
@@ -95,8 +96,3 @@ def counted(counts: Counter[str]) -> Iterator[str]:
             if counts[f"rejected.{code}"]
         )
         yield f"{counts['rejected']:,} rejected ({reasons})"
-
-
-def plural(number: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
