@@ -23,7 +23,7 @@ TICKS: Final = 4
 GAP: Final = 6.0
 """A step so many times as long as the median one is a gap in the data."""
 
-_LABEL_WIDTH: Final = 0.2
+_LABEL_WIDTH: Final = 0.45
 _LABEL_HEIGHT: Final = 0.1
 """What the label of a rule takes of a plot, as shares."""
 
@@ -207,16 +207,16 @@ def label(value: float, span: Axis) -> str:
 
 
 def _side(lines: Sequence[Line], x: Axis, y: Axis, value: float) -> str:
-    """Return the class that puts a rule's label, at its right end, where no line runs."""
+    """Return the class that puts a rule's label, at its right end, where less of the lines runs."""
     heights = [
         y.share(one) - y.share(value)
         for line in lines
         for at, one in line.points
         if one is not None and x.share(at) > 1 - _LABEL_WIDTH
     ]
-    above = any(0 <= one < _LABEL_HEIGHT for one in heights)
-    below = any(-_LABEL_HEIGHT < one < 0 for one in heights)
-    return " under" if above and not below else ""
+    above = sum(0 <= one < _LABEL_HEIGHT for one in heights)
+    below = sum(-_LABEL_HEIGHT < one < 0 for one in heights)
+    return " under" if above > below else ""
 
 
 def _x(span: Axis, value: float) -> str:
