@@ -32,6 +32,9 @@ CALL_SECONDS: Final = 10.0
 SAFE_REPLICATION: Final = 3
 """Copies from which on a write may wait for two of them, and still one broker may be away."""
 
+WHOLE_BYTES: Final = 1_000_000
+"""Of ``max.message.bytes``: with less, what a worker writes is cut to it or refused."""
+
 _ATTEMPT_SECONDS: Final = 1.0
 # Which of librdkafka's threads said it, and after how long.
 _NOISE: Final = re.compile(r"^\S+/(bootstrap|\d+): | \(after [^)]*\)")
@@ -70,6 +73,9 @@ class Plan(NamedTuple):
         Whether it must have as many partitions as the events topic.
     operations
         What the job's user must be allowed to do with it.
+    narrow
+        What becomes of messages that are larger than it takes, for a sentence; empty where that is
+        said already.
     """
 
     name: str
@@ -80,6 +86,7 @@ class Plan(NamedTuple):
     vital: tuple[str, ...] = ("cleanup.policy",)
     mirrors_events: bool = False
     operations: tuple[str, ...] = ("WRITE",)
+    narrow: str = ""
 
 
 def changelog_name(settings: Settings) -> str:
@@ -113,8 +120,22 @@ def plans(settings: Settings, events_partitions: int | None = None) -> tuple[Pla
             {"cleanup.policy": "delete", **durable},
             operations=("READ",),
         ),
-        Plan(topics.updates, "topics.updates", partitions, replication, kept),
-        Plan(topics.rejected, "topics.rejected", partitions, replication, kept),
+        Plan(
+            topics.updates,
+            "topics.updates",
+            partitions,
+            replication,
+            kept,
+            narrow="an update that has more stops the worker",
+        ),
+        Plan(
+            topics.rejected,
+            "topics.rejected",
+            partitions,
+            replication,
+            kept,
+            narrow="rejected records are cut to that",
+        ),
         Plan(
             changelog_name(settings),
             "the changelog",
@@ -163,6 +184,17 @@ def differences(plan: Plan, topic: Topic) -> list[str]:
         for name, value in plan.settings.items()
         if topic.settings.get(name, value) != value
     ]
+
+
+def narrow(plan: Plan, topic: Topic) -> str | None:
+    """Say what a topic's ``max.message.bytes`` costs; None where nothing, or it is not told."""
+    limit = topic.settings.get("max.message.bytes")
+    if not plan.narrow or limit is None or int(limit) >= WHOLE_BYTES:
+        return None
+    return (
+        f"the topic {topic.name} ({plan.setting}) has max.message.bytes = {limit}: {plan.narrow}; "
+        "set it to 1048588, Kafka's default"
+    )
 
 
 class Cluster:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from worker import admin
 from worker.admin import Topic
+from worker.cli import check
+from worker.cli.check import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +71,38 @@ def test_other_settings_differ_without_being_a_fault(
     topic = Topic(plan.name, 50, 3, {**plan.settings, "retention.ms": "1000"})
     assert not list(admin.faults(plan, topic))
     assert admin.differences(plan, topic) == ["retention.ms = 1000 (made here: 2592000000)"]
+
+
+@pytest.mark.parametrize(
+    ("number", "costs"),
+    [
+        (0, None),
+        (1, "an update that has more stops the worker"),
+        (2, "rejected records are cut to that"),
+        (3, None),
+    ],
+)
+def test_a_topic_that_takes_small_messages_only_is_told_of(
+    settings_of: Callable[..., Settings], number: int, costs: str | None
+) -> None:
+    plan = admin.plans(settings_of())[number]
+
+    cluster: Any = None  # which is asked about topics that are not there
+
+    def told(limit: int) -> list[Finding]:
+        settings = {**plan.settings, "max.message.bytes": str(limit)}
+        topic = Topic(plan.name, plan.partitions, 3, settings)
+        found = check._topic(plan, topic, cluster)
+        # What the changelog has differs from what it was made with, which is told anyhow.
+        return [one for one in found if one.mark == "!" and "made here" not in one.sentence]
+
+    sentence = (
+        f"the topic {plan.name} ({plan.setting}) has max.message.bytes = 999999: {costs}; "
+        "set it to 1048588, Kafka's default"
+    )
+    assert told(999_999) == ([Finding("!", sentence)] if costs else [])
+    assert told(1_000_000) == []
+    assert admin.narrow(plan, Topic(plan.name, 50, 3, {})) is None
 
 
 def test_a_broker_that_tells_no_settings_is_believed(settings_of: Callable[..., Settings]) -> None:

@@ -97,6 +97,8 @@ def _topic(plan: Plan, topic: Topic | None, cluster: Cluster) -> Iterator[Findin
         )
         if differing := admin.differences(plan, topic):
             yield Finding(NOTE, f"the topic {topic.name} has {', '.join(differing)}")
+        if told := admin.narrow(plan, topic):
+            yield Finding(NOTE, told)
 
 
 def _permissions(plan: Plan, cluster: Cluster) -> Iterator[Finding]:

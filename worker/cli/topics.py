@@ -86,5 +86,8 @@ def _details(wanted: tuple[Plan, ...], there: Mapping[str, Topic]) -> Iterator[s
         if topic is None:
             settings = ", ".join(f"{name} = {value}" for name, value in plan.settings.items())
             yield f"{plan.name}: {settings}"
-        elif differing := admin.differences(plan, topic):
+            continue
+        if differing := admin.differences(plan, topic):
             yield f"{plan.name}: left as it is, {', '.join(differing)}"
+        if told := admin.narrow(plan, topic):
+            yield told
