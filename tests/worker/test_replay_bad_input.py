@@ -339,6 +339,26 @@ def test_a_file_that_is_cut_short_gives_every_whole_line_and_names_the_last(
         assert len(updates) == whole // 2
 
 
+def test_a_csv_that_is_cut_short_gives_every_whole_row_however_it_was_packed(
+    replay: Callable[..., Result], tmp_path: Path
+) -> None:
+    """Text is read in pieces of its own size, and who packs as rows come makes small blocks."""
+    pa = pytest.importorskip("pyarrow")
+    path, out = tmp_path / "x.csv.zst", tmp_path / "u.jsonl"
+    with pa.CompressedOutputStream(str(path), "zstd") as file:
+        file.write(b"key,score,label\n")
+        for start in range(0, 40_000, 500):
+            rows = (f"k,{n * n % 65_537},{n % 2}\n" for n in range(start, start + 500))
+            file.write("".join(rows).encode())
+            file.flush()
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
+    left = _unpacked_byte_by_byte(path).count(b"\n")
+    result = replay(path, "-o", out)
+    assert result.code == 1
+    assert f"x.csv.zst is cut short, or damaged, behind line {left:,}: " in result.errors
+    assert Path(f"{out}.partial").read_bytes().count(b"\n") == (left - 1) // 2
+
+
 def _unpacked_byte_by_byte(path: Path) -> bytes:
     pa = pytest.importorskip("pyarrow")
     found = []

@@ -246,15 +246,15 @@ def _unpacked(raw: IO[bytes], name: str) -> IO[bytes]:
 class _Zstandard(io.RawIOBase):
     """A packed file that gives every byte there is before it says that it is cut short.
 
-    What unpacks it loses all of the read within which it fails. So the reads are of one size, and
-    after a failure they are made again, up to the one that failed, which is made byte by byte.
+    What unpacks it loses all of the read within which it fails. So after a failure all that was
+    read is read again, and what follows byte by byte.
     """
 
     def __init__(self, raw: IO[bytes], arrow: Any) -> None:
         super().__init__()
         self._raw, self._arrow = raw, arrow
         self._stream = arrow.CompressedInputStream(raw, "zstd")
-        self._read = 0
+        self._given = 0
         self._size = _PIECE
 
     def readable(self) -> bool:
@@ -272,12 +272,13 @@ class _Zstandard(io.RawIOBase):
             # It closes the file with itself.
             self._failed = self._stream
             self._stream = self._arrow.CompressedInputStream(self._raw, "zstd")
-            for _ in range(self._read):
-                self._stream.read(self._size)
+            left = self._given
+            while left:
+                left -= len(self._stream.read(min(left, _PIECE)))
             self._size = 1
             return self.readinto(buffer)
         buffer[: len(found)] = found
-        self._read += 1
+        self._given += len(found)
         return len(found)
 
 
