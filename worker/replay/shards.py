@@ -25,7 +25,8 @@ import numpy as np
 
 from config.errors import RocstreamError
 from worker.messages import Message
-from worker.replay.owner import FROM_PARENT, Ended, Mail, Plan, Played, serve
+from worker.replay.mail import FROM_PARENT, Mail
+from worker.replay.owner import Ended, Plan, Played, serve
 from worker.replay.player import Player, Step
 from worker.replay.topic import TopicSource
 
