@@ -111,7 +111,7 @@ def test_topics_create_makes_what_check_then_finds(bare_job: Job) -> None:
 
     dry = rocstream("topics", "create", "-c", bare_job.path, "--dry-run")
     assert dry.returncode == 0
-    assert dry.stdout.count("to be made") == 4
+    assert dry.stdout.count("to make") == 4
     assert rocstream("check", "-c", bare_job.path).returncode == 1
 
     made = rocstream("topics", "create", "-c", bare_job.path)

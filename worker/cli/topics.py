@@ -49,7 +49,7 @@ def create(
     cluster.create([plan for plan in wanted if plan.name not in there], dry_run=dry_run)
 
     console = options.stdout()
-    console.print(_table(wanted, there, "to be made" if dry_run else "made"))
+    console.print(_table(wanted, there, "to make" if dry_run else "made"))
     console.print()
     for detail in _details(wanted, there):
         console.print(detail)
