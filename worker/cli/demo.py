@@ -172,9 +172,10 @@ def _complete(board: Board, publishing: Publishing) -> bool:
 
 
 def _picture(board: Board, publishing: Publishing, console: Console) -> Table:
+    failing = played.wrong_share(publishing.sent // len(played.sample())) > 0
+    state = "is going bad" if failing else "will go bad"
     return board.table(
-        f"{publishing.sent:,} events, {board.updates:,} updates; {played.FAILING} is going bad",
-        console,
+        f"{publishing.sent:,} events, {board.updates:,} updates; {played.FAILING} {state}", console
     )
 
 

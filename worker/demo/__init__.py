@@ -6,6 +6,7 @@ back without end; what it yields is the same each time.
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import random
@@ -35,6 +36,7 @@ class ScoredEvent(NamedTuple):
     label: int
 
 
+@functools.cache
 def sample() -> dict[str, list[ScoredEvent]]:
     """Return the sample's events by key, in the order in which they were scored."""
     packed = files(__name__).joinpath("sample.jsonl.gz").read_bytes()
