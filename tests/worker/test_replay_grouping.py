@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from worker.events import native
 from worker.replay.grouping import Columns, grouped
 
 if TYPE_CHECKING:
@@ -68,3 +69,15 @@ def test_each_key_gets_its_events_in_order_and_keys_come_as_their_first_events_d
 def test_a_number_that_no_key_has_is_refused() -> None:
     with pytest.raises(IndexError):
         grouped(columns([0, 4], weighted=False))
+
+
+@pytest.mark.skipif(not native.COMPILED, reason="reads no memory by itself")
+def test_columns_that_do_not_belong_together_are_refused() -> None:
+    whole = columns([0, 1, 3], weighted=True)
+    for name in ("scores", "labels", "times", "weights", "offsets"):
+        with pytest.raises(ValueError, match="3 keys and a column of 2"):
+            grouped(whole._replace(**{name: getattr(whole, name)[:2]}))
+    with pytest.raises(ValueError, match="twice"):
+        grouped(whole._replace(names=["a", "a", "b", "c"]))
+    with pytest.raises(ValueError, match="4 names and 3 answers"):
+        grouped(whole, np.ones(3, bool))

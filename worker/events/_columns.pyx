@@ -303,6 +303,13 @@ def grouped(list names, codes, scores, labels, times, weights, offsets, which):
         Of the events, checked: float64, uint8, int64, float64 or None, int64.
     which
         For each name, uint8, whether it is wanted; None for all. All are arrays without gaps.
+
+    Raises
+    ------
+    ValueError
+        When columns differ in length, or a name is there twice.
+    IndexError
+        For a number that no name has.
     """
     cdef Py_ssize_t size = len(codes), known = len(names), fresh = 0, total = 0, start = 0, i, at
     cdef const int32_t *code = <const int32_t *> pointer_of(codes)
@@ -319,6 +326,11 @@ def grouped(list names, codes, scores, labels, times, weights, offsets, which):
     try:
         if places == NULL or order == NULL:
             raise MemoryError
+        for column in (scores, labels, times, offsets, codes if weights is None else weights):
+            if len(column) != size:
+                raise ValueError(f"{size} keys and a column of {len(column)} events")
+        if which is not None and len(which) != known:
+            raise ValueError(f"{known} names and {len(which)} answers to whether they are wanted")
         if weights is not None:
             weight = <const double *> pointer_of(weights)
         if which is not None:
@@ -340,6 +352,8 @@ def grouped(list names, codes, scores, labels, times, weights, offsets, which):
             found[names[order[i]]] = events_of(columns, start, at)
             places[order[i]] = start
             start += at
+        if len(found) < fresh:
+            raise ValueError("a name is there twice")
         for i in range(size):
             if wanted != NULL and not wanted[code[i]]:
                 continue

@@ -62,7 +62,8 @@ class Ground:
 
     def doubt(self) -> None:
         """Have the topic looked at now. May be called from any thread."""
-        self._loop.call_soon_threadsafe(self._doubted.set)
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._doubted.set)
 
     async def watch(self) -> None:
         """Look at the topic every `LOOK_SECONDS`, and when there is doubt, until it is another.
