@@ -180,6 +180,20 @@ def test_check_names_a_key_in_two_partitions_and_what_would_be_rejected(bare_job
     assert "1 of 5 sampled records would go to" in found.stdout
 
 
+def test_check_says_when_no_sampled_event_has_a_label(bare_job: Job) -> None:
+    bare_job.create_topics()
+    producer = Producer({"bootstrap.servers": bare_job.servers})
+    for _ in range(3):
+        producer.produce(bare_job.settings.topics.events, b'{"score": 1, "outcome": 1}', b"key")
+    assert producer.flush(20) == 0
+    found = rocstream("check", "-c", bare_job.path)
+    assert found.returncode == 0, found.stdout
+    assert (
+        "no event in 3 sampled records counts: 3 events would be skipped, having no label where "
+        'event.label = "label" says' in found.stdout
+    )
+
+
 def test_check_says_that_the_settings_are_wrong_with_exit_2(bare_job: Job) -> None:
     bare_job.path.write_text(bare_job.path.read_text().replace("slide = 50", "slide = 501"))
     found = rocstream("check", "-c", bare_job.path)

@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from config.errors import RocstreamError
+from config.paths import render
 from config.values import plural
 from worker import admin
 from worker.cli import options
@@ -168,11 +169,18 @@ def _events(settings: Settings, topics: Mapping[str, Topic]) -> Iterator[Finding
             f"of {topic.name} ({shown}), each with windows of its own: let the producers place "
             "records by the key (murmur2), all with the same number of partitions",
         )
-    else:
+    elif seen.keys:
         yield Finding(
             GOOD,
             f"each key has one partition ({plural(seen.keys, 'key')} in "
             f"{plural(seen.records, 'sampled record')})",
+        )
+    if seen.unlabelled and not seen.keys:
+        yield Finding(
+            NOTE,
+            f"no event in {plural(seen.records, 'sampled record')} counts: "
+            f"{plural(seen.unlabelled, 'event')} would be skipped, having no label where "
+            f'event.label = "{render(settings.event.label)}" says',
         )
     if seen.rejected:
         first = seen.first_rejection

@@ -47,6 +47,8 @@ class Sample(NamedTuple):
         How many records the worker would refuse, wholly or in part.
     first_rejection
         Why, and where, of the first.
+    unlabelled
+        How many of their events have no label, so that the worker would skip them.
     """
 
     records: int
@@ -54,6 +56,7 @@ class Sample(NamedTuple):
     scattered: dict[str, set[int]]
     rejected: int
     first_rejection: str
+    unlabelled: int
 
 
 def sample(settings: Settings, partitions: int) -> Sample:
@@ -67,17 +70,19 @@ def sample(settings: Settings, partitions: int) -> Sample:
     found = _read(settings, partitions)
     parser = Parser(settings.event)
     places: defaultdict[str, set[int]] = defaultdict(set)
-    rejected, first = 0, ""
+    rejected, first, unlabelled = 0, "", 0
     for partition, records in sorted(found.items()):
         for batch in parser.batches(records):
             for key in batch.keys:
                 places[key].add(partition)
             rejected += len(batch.rejections)
+            unlabelled += batch.counts["unlabelled"]
             if batch.rejections and not first:
                 one = batch.rejections[0]
                 first = f"{one.sentence} (partition {partition}, offset {one.offset})"
     scattered = {key: where for key, where in places.items() if len(where) > 1}
-    return Sample(sum(map(len, found.values())), len(places), scattered, rejected, first)
+    looked_at = sum(map(len, found.values()))
+    return Sample(looked_at, len(places), scattered, rejected, first, unlabelled)
 
 
 def _read(settings: Settings, partitions: int) -> dict[int, list[Record]]:
