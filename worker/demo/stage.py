@@ -96,7 +96,9 @@ class Worker:
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603 - this very program
                 [
-                    *(sys.executable, "-m", "worker", "worker"),
+                    # -P: in a checkout, the package that is installed and not the folder's sources,
+                    # which may not be compiled.
+                    *(sys.executable, "-P", "-m", "worker", "worker"),
                     *("-c", str(self._folder.path / "rocstream.toml")),
                 ],
                 stdin=subprocess.DEVNULL,
