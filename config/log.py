@@ -31,8 +31,9 @@ _SECRET_TEXT: Final = re.compile(
     r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\s,;}\"']+)",
     re.IGNORECASE,
 )
-# Faust says it at each rebalance of an app that has no sensors, as this one has none.
-_NO_SENSORS: Final = "Missing sensor state"
+# What Faust says of every app: that this one has no sensors, and that streams go on from committed
+# offsets, where tasks go by cursors of their own.
+_USELESS: Final = ("Missing sensor state", "Seek stream partitions to committed offsets")
 # How Faust's services begin their lines; the logger's name says it already.
 _SERVICE: Final = re.compile(r"^\[\^-*\w+\]: ")
 _BREAKS: Final = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
@@ -82,6 +83,7 @@ def configure(
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(stream)
+    handler.addFilter(_useful)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*shared, _bare],
@@ -110,12 +112,12 @@ def _route_foreign(level: int) -> None:
         logger.handlers.clear()
         logger.propagate = True
         logger.setLevel(logging.NOTSET if name == LIBRDKAFKA else quiet)
-    logging.getLogger("faust.app.base").addFilter(_useful)
     logging.captureWarnings(capture=True)
 
 
 def _useful(record: logging.LogRecord) -> bool:
-    return _NO_SENSORS not in str(record.msg)
+    # Services log by the module that derives them, so that no logger's name tells Faust's lines.
+    return not (isinstance(record.msg, str) and _SERVICE.sub("", record.msg).startswith(_USELESS))
 
 
 def _bare(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:

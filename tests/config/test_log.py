@@ -64,11 +64,13 @@ def test_a_thing_that_happened_is_one_line_of_json() -> None:
     }
 
 
-def test_faust_tells_neither_its_service_nor_that_it_has_no_sensors() -> None:
+def test_faust_tells_neither_its_service_nor_what_is_not_so_here() -> None:
     stream = io.StringIO()
     configure(stream)
     faust = logging.getLogger("faust.app.base")
     faust.warning("[^-JobApp]: Missing sensor state for rebalance #%s", 1)
+    derived = logging.getLogger("worker.transport.tables")
+    derived.info("[^--Recovery]: Seek stream partitions to committed offsets.")
     faust.warning("[^-JobApp]: something else")
     assert [line["event"] for line in lines(stream)] == ["something else"]
 
