@@ -33,16 +33,16 @@ from zlib import crc32
 import numpy as np
 import orjson
 
-import engine
 from config.errors import DecisionError
 from engine import Columns
+from worker import core
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from engine import CountWindow
 
-COMPILED: Final = engine.IMPLEMENTATION == "compiled" and sys.byteorder == "little"
+COMPILED: Final = core.COMPILED and sys.byteorder == "little"
 if COMPILED:
     from worker import _pages
 

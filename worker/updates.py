@@ -10,11 +10,11 @@ import orjson
 from pydantic import ConfigDict, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
-import engine
 from config import METRICS
+from worker import core
 from worker.messages import Message
 
-COMPILED: Final = engine.IMPLEMENTATION == "compiled"
+COMPILED: Final = core.COMPILED
 if COMPILED:
     from worker import _updates
 

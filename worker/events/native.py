@@ -1,11 +1,11 @@
-"""The compiled way in, where there is one: as `engine` decides it, once, at import."""
+"""The compiled way in, where there is one: as `worker.core` decides it, once, at import."""
 
 from __future__ import annotations
 
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-import engine
+from worker import core
 from worker.events.batch import Gathering
 from worker.events.reading import HEARTBEAT
 from worker.events.record import Taken
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from worker.events.fields import Fields
     from worker.events.record import Record
 
-COMPILED: Final = engine.IMPLEMENTATION == "compiled"
+COMPILED: Final = core.COMPILED
 """Whether blocks can be made and read."""
 
 MOST_TEXTS: Final = 16
