@@ -10,7 +10,7 @@ from config.settings import Settings, submodel
 from config.values import listed, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
@@ -47,7 +47,18 @@ def describe(
     variables
         The path of each setting that a variable gave, with the variable's name.
     """
-    return [_sentence(one, given, variables) for one in error.errors(include_url=False)]
+    found = error.errors(include_url=False)
+    # A misspelled name is both unknown and missing: the sentence that asks for it says all.
+    meant = {
+        path
+        for one in found
+        if one["type"] == "extra_forbidden" and (path := _meant(one["loc"])) is not None
+    }
+    return [
+        _sentence(one, given, variables)
+        for one in found
+        if one["type"] != "missing" or one["loc"] not in meant
+    ]
 
 
 def _sentence(
@@ -137,10 +148,7 @@ def suggest(location: Location) -> str:
     """Return which setting was meant by the unknown one at `location`."""
     section = tuple(part for part in location[:-1] if isinstance(part, str))
     unknown = str(location[-1])
-    model: Any = Settings
-    for part in section:
-        model = submodel(model, part)
-    known = model.model_fields
+    known = _beside(location)
     if near := nearest(unknown, known):
         return f"did you mean {_dotted((*section, near))}?"
     for path in _paths(Settings):
@@ -148,6 +156,22 @@ def suggest(location: Location) -> str:
             return f"did you mean {_dotted(path)}?"
     kind = "sections" if not section else "settings"
     return f"the {kind} here are {listed(known)}"
+
+
+def _meant(location: Location) -> Location | None:
+    """Return the setting beside the unknown one at `location` that is most like it, if any is."""
+    near = nearest(str(location[-1]), _beside(location))
+    return None if near is None else (*location[:-1], near)
+
+
+def _beside(location: Location) -> Iterable[str]:
+    """Return the settings that there are in the section of the one at `location`."""
+    model: Any = Settings
+    for part in location[:-1]:
+        if isinstance(part, str):
+            model = submodel(model, part)
+    known: Iterable[str] = model.model_fields
+    return known
 
 
 def _paths(model: type[BaseModel], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
