@@ -55,7 +55,9 @@ def main() -> None:
 def save(figure: Figure, name: str) -> None:
     """Write a picture without the date, which would change it from day to day."""
     path = DOCS / name
-    figure.savefig(path, metadata={"Date": None}, facecolor="white")
+    figure.savefig(
+        path, metadata={"Date": None}, facecolor="white", bbox_inches="tight", pad_inches=0.2
+    )
     # Paths come with spaces at the ends of their lines.
     path.write_text("\n".join(line.rstrip() for line in path.read_text().splitlines()) + "\n")
     print(f"{path.name}: {path.stat().st_size:,} bytes")
@@ -102,7 +104,7 @@ def roc_picture() -> Figure:
             (-19, 3) if tpr == curve.tpr[best] else (5, -11),
             textcoords="offset points",
             color=BLUE,
-            fontsize=8,
+            fontsize=9,
         )
     axes.set(
         xlabel="false positive rate", ylabel="true positive rate",
@@ -148,7 +150,7 @@ def h_picture() -> Figure:
     ):
         severities.plot(costs, density(costs, alpha, beta), color=color, lw=1.8, label=label)
     severities.set(title=f"how likely is each cost (p1 = {SHARE})", ylim=(0, 3.8))
-    severities.legend(loc="upper right", fontsize=8)
+    severities.legend(loc="upper right", fontsize=9)
 
     roc = example()
     curve = roc.cost_curve("optimal")
@@ -162,7 +164,7 @@ def h_picture() -> Figure:
     losses.plot(costs, useless, color=GREY, lw=1.6, label="no skill")
     losses.plot(costs, least, color=BLUE, lw=2, label="best threshold")
     losses.set(title="loss at each cost", ylim=(0, 0.34))
-    losses.legend(loc="upper right", ncols=2, fontsize=8)
+    losses.legend(loc="upper right", ncols=2, fontsize=9)
 
     shape = density(costs, 2, 2)
     weighted.fill_between(
@@ -172,7 +174,7 @@ def h_picture() -> Figure:
     weighted.plot(costs, useless * shape, color=GREY, lw=1.6)
     weighted.plot(costs, least * shape, color=BLUE, lw=2)
     weighted.set(title=f"times Beta(2, 2): H = saved/all = {roc.h_measure():.3f}", ylim=(0, 0.44))
-    weighted.legend(loc="upper right", ncols=2, fontsize=8)
+    weighted.legend(loc="upper right", ncols=2, fontsize=9)
     for axes in (severities, losses, weighted):
         axes.set(xlabel="c, relative cost of a false positive", xlim=(0, 1))
     return figure
@@ -215,7 +217,7 @@ def window_picture() -> Figure:
     weights.plot(ages, 0.5 ** (ages / half_life), color=RED, lw=1.8, label="half-life 347")
     weights.plot(ages, np.ones(len(ages)), color=GREY, lw=1.2, ls="--", label="landmark")
     weights.set(xlabel="age, in events", title="weight of an event", ylim=(0, 1.28))
-    weights.legend(loc="upper right", ncols=2, fontsize=8)
+    weights.legend(loc="upper right", ncols=2, fontsize=9)
 
     random = np.random.default_rng(1)
     labels = (random.random(count) < SHARE).astype(int)

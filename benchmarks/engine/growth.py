@@ -56,8 +56,8 @@ OURS = {
     "auc /1": ("AUC", BLUE, "-"),
     "auc /1, decay": ("AUC, decay", GREEN, "-"),
     "auc+h /1": ("AUC and H", VIOLET, "-"),
-    "auc+h /1, lattice": ("the same, lattice", BROWN, "-"),
-    "auc+h /1, decay": ("the same, decay", ORANGE, "-"),
+    "auc+h /1, lattice": ("AUC and H, lattice", BROWN, "-"),
+    "auc+h /1, decay": ("AUC and H, decay", ORANGE, "-"),
     "vuhs r=4 /1": ("VUHS, 4 classes", RED, "-"),
 }
 PARTS = {
@@ -98,7 +98,7 @@ def draw(axes: Any, figures: dict[str, dict[int, float]], lines: dict[str, Any])
     places = spread([log10(end[3]) for end in ends], gap)
     for (label, color, size, spent), place in zip(ends, places, strict=True):
         axes.annotate(
-            label, (size, spent), (2e7, 10**place), color=color, va="center", fontsize=8.5,
+            label, (size, spent), (2e7, 10**place), color=color, va="center", fontsize=9,
             arrowprops={"arrowstyle": "-", "color": color, "lw": 0.5, "alpha": 0.6},
         )  # fmt: skip
     axes.xaxis.set_major_locator(LogLocator(numticks=5, subs=(1.0,)))
@@ -133,7 +133,9 @@ def main() -> None:
             axes.set_title(title)
             axes.set_ylabel("CPU time per event")
         path = Path(target)
-        figure.savefig(path, metadata={"Date": None}, facecolor="white")
+        figure.savefig(
+            path, metadata={"Date": None}, facecolor="white", bbox_inches="tight", pad_inches=0.2
+        )
     # Paths come with spaces at the ends of their lines.
     path.write_text("\n".join(line.rstrip() for line in path.read_text().splitlines()) + "\n")
     print(f"{path}: {path.stat().st_size:,} bytes")
