@@ -16,9 +16,10 @@ from inmemory import HEAD
 
 from worker.cli.commands import run as rocstream
 from worker.events import Batch
-from worker.replay.charts import Axis, Band, Line, axis, gap_of, plot, ticks
+from worker.replay.charts import TICKS, Axis, Band, Line, axis, gap_of, plot, ticks, times
 from worker.replay.player import Step
 from worker.replay.records import Log
+from worker.replay.series import Point, scaling
 from worker.replay.story import BINS, Intake, spread
 
 if TYPE_CHECKING:
@@ -204,9 +205,30 @@ def test_spread_keeps_both_ends() -> None:
     assert list(spread([1, 2], 5)) == [1, 2]
 
 
-def test_the_label_of_a_rule_stands_where_no_line_runs() -> None:
-    ends = (Axis(0, 1), Axis(0, 1))
-    for height, side in ((0.55, "note across under"), (0.45, "note across"), (0.9, "note across")):
-        line = Line("auc", [(0.0, height), (1.0, height)])
-        page = plot("AUC", *ends, [line], rules=[(0.5, "auc < 0.5")])
-        assert f'<span class="{side}" style' in page
+def test_what_a_rule_is_called_stands_above_the_chart_where_no_line_runs() -> None:
+    line = Line("auc", [(0.0, 0.5), (1.0, 0.5)])
+    page = plot("AUC", Axis(0, 1), Axis(0, 1), [line], rules=[(0.5, "auc < 0.5")])
+    assert '<li class="ruled"><i></i>auc &lt; 0.5</li></ul></figcaption>' in page
+
+
+@given(st.integers(0, 2 * 10**12), st.integers(1_000, 10**11))
+def test_times_on_an_axis_are_round_and_few(low: int, width: int) -> None:
+    span = Axis(low, low + width, time=True)
+    found = times(span)
+    assert 1 <= len(found) <= (TICKS + 2 if 3_600_000 < width <= 86_400_000 else TICKS)
+    assert all(low <= one <= low + width for one in found)
+    if len(found) > 1:
+        assert all(one % (found[1] - found[0]) == 0 for one in found)
+
+
+def test_windows_that_fill_up_do_not_scale_an_axis_and_are_cut_off() -> None:
+    def point(at: int, auc: float, *, full: bool) -> Point:
+        return Point(at, at, at, "t", 1.0, 1.0, 0.0, full, {"auc": auc})
+
+    points = [point(1, 1.0, full=False), point(2, 0.7, full=True), point(3, 0.6, full=True)]
+    held = [one.values["auc"] or 0.0 for one in scaling(points)]
+    assert held == [0.7, 0.6]
+    assert scaling(points[:1]) == points[:1]
+    line = Line("", [(one.time, one.values["auc"]) for one in points])
+    assert '<svg class="cut"' in plot("AUC", Axis(1, 3), axis(held), [line])
+    assert '<svg class="cut"' not in plot("AUC", Axis(1, 3), Axis(0, 1), [line])

@@ -23,14 +23,19 @@ TICKS: Final = 4
 GAP: Final = 6.0
 """A step so many times as long as the median one is a gap in the data."""
 
-_LABEL_WIDTH: Final = 0.45
-_LABEL_HEIGHT: Final = 0.1
-"""What the label of a rule takes of a plot, as shares."""
-
 _FORMS: Final = ((100, "%Y-%m-%d"), (24, "%d %b %H:%M"), (1, "%H:%M"))
 """How times are written on an axis of more than so many hours."""
 
 _STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
+_SECOND: Final = 1_000
+_HOUR: Final = 3_600 * _SECOND
+_DAY: Final = 24 * _HOUR
+_TIME_STEPS: Final = (
+    *(_SECOND * one for one in (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800)),
+    *(_HOUR * one for one in (1, 2, 3, 6, 12)),
+    *(_DAY * one for one in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
+)
+"""Milliseconds from tick to tick that a reader of a clock or a calendar calls round."""
 
 Pair = tuple[float, float | None]
 
@@ -107,7 +112,8 @@ def plot(  # noqa: PLR0913 - a chart has many parts
     lines, bands, marks
         What is drawn, bands below lines below marks.
     rules, verticals
-        Straight lines across, with names, at values of y and of x.
+        Straight lines across, with names, at values of y and of x. What rules are called stands
+        above the chart, where no line runs.
     square
         Whether it is as high as wide.
     x_name
@@ -133,16 +139,10 @@ def plot(  # noqa: PLR0913 - a chart has many parts
         f'<span class="y" style="top:{100 - 100 * y.share(at):.2f}%">{number(at)}</span>'
         for at in ticks(y)
     ]
-    times = [x.low + (x.high - x.low) * at / (TICKS - 1) for at in range(TICKS)]
-    below = times if x.time else ticks(x)
+    below = times(x) if x.time else ticks(x)
     labels += [
         f'<span class="x" style="left:{100 * x.share(at):.2f}%">{label(at, x)}</span>'
         for at in below
-    ]
-    labels += [
-        f'<span class="note across{_side(lines, x, y, value)}" '
-        f'style="top:{100 - 100 * y.share(value):.2f}%">{_safe(text)}</span>'
-        for value, text in rules
     ]
     labels += [
         f'<span class="note" style="left:{100 * x.share(value):.2f}%;top:0">{_safe(text)}</span>'
@@ -153,17 +153,21 @@ def plot(  # noqa: PLR0913 - a chart has many parts
         f'top:{100 - 100 * y.share(mark.y):.2f}%" title="{_safe(mark.text)}"></b>'
         for mark in marks
     ]
+    named = [line for line in lines if line.name]
     legend = "".join(
-        f'<li class="{line.style}"><i></i>{_safe(line.name)}</li>' for line in lines if line.name
+        f'<li class="{line.style}"><i></i>{_safe(line.name)}</li>'
+        for line in (named if len(named) > 1 else ())
     )
+    legend += "".join(f'<li class="ruled"><i></i>{_safe(text)}</li>' for _, text in rules)
+    cut = ' class="cut"' if _outside(y, lines, bands) else ""
     data = _data(x, lines) if read else ""
     focus = ' tabindex="0"' if read else ""
     shape = "plot square" if square else "plot"
     return (
         f'<figure class="chart"><figcaption>{_safe(title)}'
-        + (f"<ul>{legend}</ul>" if sum(bool(line.name) for line in lines) > 1 else "")
+        + (f"<ul>{legend}</ul>" if legend else "")
         + f'</figcaption><div class="{shape}" role="img" aria-label="{_safe(title)}"{focus}>'
-        f'<svg viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" preserveAspectRatio="none" '
+        f'<svg{cut} viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" preserveAspectRatio="none" '
         f'aria-hidden="true">{grid}{"".join(parts)}</svg>{"".join(labels)}</div>'
         + (f'<p class="axis">{_safe(x_name)}</p>' if x_name else "")
         + data
@@ -183,6 +187,17 @@ def ticks(span: Axis) -> list[float]:
     last = math.floor(span.high / step + 1e-9)
     digits = 12 - math.floor(math.log10(step))
     return [round(at * step, digits) for at in range(first, last + 1)]
+
+
+def times(span: Axis) -> list[float]:
+    """Return round times within an axis: at most `TICKS`, two more where they are written short."""
+    short = _HOUR < span.high - span.low <= _DAY
+    width = (span.high - span.low) / (TICKS + 1 if short else TICKS - 1)
+    step = next((one for one in _TIME_STEPS if one >= width), None)
+    if step is None or width <= 0:
+        return ticks(span)
+    first, last = math.ceil(span.low / step), math.floor(span.high / step)
+    return [float(at * step) for at in range(first, last + 1)] or [span.low]
 
 
 def number(value: float) -> str:
@@ -206,25 +221,21 @@ def label(value: float, span: Axis) -> str:
     return moment.strftime("%H:%M:%S")
 
 
-def _side(lines: Sequence[Line], x: Axis, y: Axis, value: float) -> str:
-    """Return the class that puts a rule's label, at its right end, where less of the lines runs."""
-    heights = [
-        y.share(one) - y.share(value)
-        for line in lines
-        for at, one in line.points
-        if one is not None and x.share(at) > 1 - _LABEL_WIDTH
-    ]
-    above = sum(0 <= one < _LABEL_HEIGHT for one in heights)
-    below = sum(-_LABEL_HEIGHT < one < 0 for one in heights)
-    return " under" if above > below else ""
-
-
 def _x(span: Axis, value: float) -> str:
     return f"{WIDTH * span.share(value):.1f}"
 
 
 def _y(span: Axis, value: float) -> str:
-    return f"{HEIGHT * (1 - span.share(value)):.1f}"
+    width = span.high - span.low
+    share = (value - span.low) / width if width else 0.5
+    return f"{HEIGHT * (1 - share):.1f}"
+
+
+def _outside(y: Axis, lines: Sequence[Line], bands: Sequence[Band]) -> bool:
+    """Tell whether some of what is drawn lies above or below an axis, and is to be cut there."""
+    held = [value for line in lines for _, value in line.points]
+    held += [value for band in bands for _, *ends in band.points for value in ends]
+    return any(value is not None and not y.low <= value <= y.high for value in held)
 
 
 def _line(line: Line, x: Axis, y: Axis) -> str:

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from config.errors import SettingsError
-from worker.replay.charts import gap_of
+from worker.replay.charts import axis, gap_of
 from worker.replay.files import needed
-from worker.replay.series import BASE
+from worker.replay.series import BASE, scaling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,20 +70,25 @@ def _panel(story: Story, panel: Any, monitor: str, metric: str) -> None:
         for series in recorder.of(monitor)
         if lowest in {None, series.key}
     ]
-    timed = False
+    timed, held = False, list[float]()
     for variant, series in found[:LINES]:
         slide = next(m.window.slide for m in variant.settings.monitors if m.name == monitor)
         points = _broken(series.thinned())
         x = _places(points, slide)
         timed = isinstance(x[0], datetime)
+        held += _values(scaling(points), metric)
         name = series.key if lowest is None else variant.name
         [line] = panel.plot(x, _values(points, metric), label=name, linewidth=1.4)
         if metric == "auc" and len(story.variants) == 1:
             low, high = _values(points, "auc_low"), _values(points, "auc_high")
             panel.fill_between(x, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
+            held += [*_values(scaling(points), "auc_low"), *_values(scaling(points), "auc_high")]
     for man in story.recorders[0].watchmen.get(monitor, ()):
         if man.rule.metric == metric:
             panel.axhline(man.rule.bound, color="0.4", linestyle="--", linewidth=1)
+            held.append(man.rule.bound)
+    span = axis(held, margin=0.05)
+    panel.set_ylim(span.low, span.high)
     more = f", {LINES} of {len(found)} keys" if len(found) > LINES else ""
     if lowest is not None:
         more = f", the key with the lowest AUC: {lowest}"
@@ -91,9 +96,13 @@ def _panel(story: Story, panel: Any, monitor: str, metric: str) -> None:
     panel.grid(alpha=0.3)
     if not found:
         return
-    if not timed:
+    if timed:
+        dates = needed("matplotlib.dates", "to plot")
+        panel.xaxis.set_major_formatter(dates.ConciseDateFormatter(panel.xaxis.get_major_locator()))
+        panel.xaxis.get_offset_text().set_fontsize(8)
+    else:
         panel.set_xlabel("events of the key", fontsize=9)
-    panel.tick_params(axis="x", labelrotation=20, labelsize=8)
+    panel.tick_params(axis="x", labelsize=8)
     below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": 3}
     panel.legend(fontsize=8, frameon=False, **below)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from config.values import plural
 from worker.replay.charts import Axis, Band, Line, Mark, axis, label, plot
-from worker.replay.series import BASE
+from worker.replay.series import BASE, INTERVAL, scaling
 from worker.replay.story import spread
 from worker.replay.summary import figure
 
@@ -79,6 +79,13 @@ def _head(story: Story) -> str:
         for men in recorder.watchmen.values()
         for man in men
     )
+    several = ""
+    if len(story.variants) > 1:
+        whole_count = sum(one.count for each in story.recorders for one in each.series.values())
+        several = (
+            f"<p>{len(story.variants)} settings made {plural(whole_count, 'update')}; updates and "
+            f"alerts below are those of the first, <b>{_safe(story.variants[0].name)}</b>.</p>"
+        )
     cards = [
         ("events", counts["events"]),
         ("updates", updates),
@@ -106,7 +113,7 @@ def _head(story: Story) -> str:
     notes = "".join(f'<p class="soft">{_safe(note)}</p>' for note in story.notes)
     return (
         f"<h1>{_safe(story.title)}</h1>{partial}<p>{_safe(story.sentence)}</p>"
-        f'{spanned}<ul class="cards">{shown}</ul>{notes}'
+        f'{spanned}{several}<ul class="cards">{shown}</ul>{notes}'
     )
 
 
@@ -187,16 +194,18 @@ def _reading(
     points = series.thinned()
     values = [(place(one), one.values.get(metric)) for one in points]
     bands = []
-    held = [value for _, value in values if value is not None]
+    scaled = scaling(points)
+    held = [one.values.get(metric) for one in scaled]
     if metric == "auc":
         band = [
             (place(one), one.values.get("auc_low"), one.values.get("auc_high")) for one in points
         ]
         bands = [Band(band)]
-        held += [value for _, low, high in band for value in (low, high) if value is not None]
+        held += [one.values.get(name) for one in scaled for name in INTERVAL]
     men = [one for one in recorder.watchmen.get(monitor.name, ()) if one.rule.metric == metric]
     rules = [(one.rule.bound, one.rule.text) for one in men]
-    y = axis([*held, *(bound for bound, _ in rules)], margin=0.06)
+    known = [value for value in held if value is not None]
+    y = axis([*known, *(bound for bound, _ in rules)], margin=0.06)
     y = Axis(max(y.low, 0.0), min(y.high, 1.0))
     marks = [
         Mark(x_at, one.value, f"{man.rule.text}: {one.value:.4f} at offset {one.offset}")
@@ -288,15 +297,18 @@ def _compared(series: Compared, comparison: Any) -> str:
             rules=[(0.0, "no difference")],
             x_name=name,
         )
-        + _two("AUC", x, aucs, name)
-        + _two("H-measure", x, hs, name)
+        + _two("AUC", x, aucs, name, _known(aucs))
+        + _two("H-measure", x, hs, name, _known(hs))
         + "</div>"
     )
 
 
-def _two(title: str, x: Axis, lines: Sequence[Line], name: str) -> str:
-    held = [value for line in lines for _, value in line.points if value is not None]
+def _two(title: str, x: Axis, lines: Sequence[Line], name: str, held: Sequence[float]) -> str:
     return plot(title, x, axis(held, margin=0.06), lines, x_name=name)
+
+
+def _known(lines: Sequence[Line]) -> list[float]:
+    return [value for line in lines for _, value in line.points if value is not None]
 
 
 def _sweep(story: Story) -> str:
@@ -344,7 +356,13 @@ def _overlays(story: Story) -> Iterator[str]:
             ]
             x = axis((at for line in lines for at, _ in line.points), time=timed)
             name = "" if timed else "events of the key"
-            parts.append(_two(NAMES[metric], x, lines, name))
+            held = [
+                value
+                for _, points in pairs
+                for one in scaling(points)
+                if (value := one.values.get(metric)) is not None
+            ]
+            parts.append(_two(NAMES[metric], x, lines, name, held or _known(lines)))
         yield f'<h3>{_safe(key)} ({_safe(monitor)})</h3><div class="pair">{"".join(parts)}</div>'
 
 

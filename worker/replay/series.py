@@ -38,6 +38,14 @@ class Point(NamedTuple):
     values: dict[str, float | None]
 
 
+def scaling(points: Sequence[Point]) -> Sequence[Point]:
+    """Return the points that an axis is to hold: those of full windows, where there are any.
+
+    The first few events of a window that fills up read anything, mostly 0 or 1.
+    """
+    return [one for one in points if one.full] or points
+
+
 class Series(Thinned[Point]):
     """The readings of one monitor and key: thinned points, and exact sums. O(1) memory."""
 
