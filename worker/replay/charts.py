@@ -32,7 +32,7 @@ _HOUR: Final = 3_600 * _SECOND
 _DAY: Final = 24 * _HOUR
 _TIME_STEPS: Final = (
     *(_SECOND * one for one in (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800)),
-    *(_HOUR * one for one in (1, 2, 3, 6, 12)),
+    *(_HOUR * one for one in (1, 2, 4, 6, 12)),
     *(_DAY * one for one in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
 )
 """Milliseconds from tick to tick that a reader of a clock or a calendar calls round."""

@@ -150,7 +150,9 @@ def _key(story: Story, recorder: Recorder, monitor: Monitor, series: Series) -> 
         (place(one), one.positives / (one.positives + one.negatives) if one.events else None)
         for one in points
     ]
-    top = max((value for _, value in share if value is not None), default=1.0)
+    held = {place(one) for one in scaling(points)}
+    shares = [value for at, value in share if value is not None and at in held]
+    top = max(shares, default=1.0)
     balance = plot(
         "Share of positives in the window",
         x,
