@@ -90,7 +90,11 @@ def arrays(found: list[Any]) -> Readings:
     return Readings((*NAMES, *VALUES), columns)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(
     key=st.text(min_size=1, max_size=20).filter(lambda text: text.isprintable()),
     found=rows,
