@@ -10,6 +10,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -22,6 +23,10 @@ HERE = Path(__file__).resolve().parent
 # A shell starts what runs in its background with SIGINT ignored, and everything started from there
 # inherits that: tests of Ctrl-C would then test nothing but the shell.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes is the machine's affair: no test asserts it.
+hypothesis.settings.register_profile("rocstream", deadline=None)
+hypothesis.settings.load_profile("rocstream")
 
 
 def _load(name: str) -> ModuleType:
