@@ -24,8 +24,10 @@ HERE = Path(__file__).resolve().parent
 # inherits that: tests of Ctrl-C would then test nothing but the shell.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long an example takes is the machine's affair: no test asserts it.
-hypothesis.settings.register_profile("rocstream", deadline=None)
+# How long an example takes, or the making of one, is the machine's affair: no test asserts it.
+hypothesis.settings.register_profile(
+    "rocstream", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("rocstream")
 
 
