@@ -1,6 +1,7 @@
 # The hull of where leaves end, and the points of a leaf below one of its edges.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from engine._counts cimport negatives, positives
 from engine._tree cimport Tree
 
 cdef struct Outline:
@@ -22,23 +23,19 @@ cdef uint32_t points_below(
 
 cdef inline bint joins(uint64_t left, uint64_t right) noexcept nogil:
     """Whether two neighbouring edges are not strictly convex and so make one."""
-    return (<int64_t> (left >> 32)) * <int64_t> (right & 0xFFFFFFFFu) >= (
-        <int64_t> (right >> 32)
-    ) * <int64_t> (left & 0xFFFFFFFFu)
+    return positives(left) * negatives(right) >= positives(right) * negatives(left)
 
 
 cdef inline Chord chord_of(uint64_t start, uint64_t end) noexcept nogil:
     cdef Chord chord
     chord.start = start
     chord.end = end
-    chord.run = <int64_t> ((chord.end - chord.start) & 0xFFFFFFFFu)
-    chord.rise = <int64_t> ((chord.end - chord.start) >> 32)
+    chord.run = negatives(end - start)
+    chord.rise = positives(end - start)
     return chord
 
 
 cdef inline int64_t depth(const Chord *chord, uint64_t across, uint64_t up) noexcept nogil:
     """How high above a chord a point is, in units of no matter; it has the negatives of `across`
     and the positives of `up`."""
-    return chord.run * <int64_t> ((up - chord.start) >> 32) - chord.rise * <int64_t> (
-        (across - chord.start) & 0xFFFFFFFFu
-    )
+    return chord.run * positives(up - chord.start) - chord.rise * negatives(across - chord.start)

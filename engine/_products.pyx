@@ -309,14 +309,15 @@ cdef class ProductTree(FoldTree):
     # Folding
 
     cdef bint fold(self, Node *node, uint32_t state) noexcept nogil:
+        cdef void *product = product_of(node, self.classes)
         if state == SHORT_STATE:
-            self.fold_whole[uint64_t](<uint64_t *> product_of(node, self.classes), node)
+            self.fold_whole[uint64_t](<uint64_t *> product, node)
         elif state == LONG_STATE:
-            self.fold_whole[Whole](<Whole *> product_of(node, self.classes), node)
+            self.fold_whole[Whole](<Whole *> product, node)
         elif node.level:
-            fold_inner[double](<double *> product_of(node, self.classes), children_of(node), node.size, self.classes)
+            fold_inner[double](<double *> product, children_of(node), node.size, self.classes)
         else:
-            fold_ties[double](<double *> product_of(node, self.classes), node, self.rows, self.units, self.classes)
+            fold_ties[double](<double *> product, node, self.rows, self.units, self.classes)
         return True
 
     cdef void fold_whole(self, Exact *product, const Node *node) noexcept nogil:

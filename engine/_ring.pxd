@@ -29,33 +29,33 @@ cdef class Ring:
 
 # Events of a ring and of a batch behind it, by their number from the oldest in the ring on.
 
+cdef inline Py_ssize_t in_ring(Ring ring, Py_ssize_t number) noexcept nogil:
+    """Where an event of the ring stands."""
+    cdef Py_ssize_t at = ring.oldest + number
+    return at - ring.capacity if at >= ring.capacity else at
+
+
 cdef inline Py_ssize_t place(
     Ring ring, Batch batch, Py_ssize_t number, double **scores, uint8_t **labels
 ) noexcept nogil:
     """Where an event stands in which columns."""
-    cdef Py_ssize_t at
     if number >= ring.held:
         scores[0] = batch.scores
         labels[0] = batch.labels
         return number - ring.held
     scores[0] = ring.scores
     labels[0] = ring.labels
-    at = ring.oldest + number
-    return at - ring.capacity if at >= ring.capacity else at
+    return in_ring(ring, number)
 
 
 cdef inline double weight_at(Ring ring, Batch batch, Py_ssize_t number) noexcept nogil:
-    cdef Py_ssize_t at
     if number >= ring.held:
         return 1 if batch.weights == NULL else batch.weights[number - ring.held]
-    at = ring.oldest + number
-    return 1 if ring.weights == NULL else ring.weights[at - ring.capacity if at >= ring.capacity else at]
+    return 1 if ring.weights == NULL else ring.weights[in_ring(ring, number)]
 
 
 cdef inline int64_t time_at(Ring ring, Batch batch, Py_ssize_t number) noexcept nogil:
     """In ms."""
-    cdef Py_ssize_t at
     if number >= ring.held:
         return 0 if batch.times == NULL else batch.times[number - ring.held]
-    at = ring.oldest + number
-    return 0 if ring.times == NULL else ring.times[at - ring.capacity if at >= ring.capacity else at]
+    return 0 if ring.times == NULL else ring.times[in_ring(ring, number)]

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from typing import TypeAlias
 
     Exact: TypeAlias = int | Fraction
@@ -17,6 +18,24 @@ MOST = int(sys.float_info.max)
 def exact(weight: float) -> Exact:
     """Return a weight as the rational number that it is, so that no sum of them ever rounds."""
     return int(weight) if weight.is_integer() else Fraction(weight)
+
+
+def put_all(
+    rows: Iterable[tuple[float, int, float]],
+    put: Callable[[float, int, Exact], object],
+    take_back: Callable[[float, int, Exact], object],
+) -> None:
+    """Put events in by score, label and weight, all or none."""
+    events = [(score, label, exact(weight)) for score, label, weight in rows]
+    done = 0
+    try:
+        for event in events:
+            put(*event)
+            done += 1
+    except BaseException:
+        for event in events[:done]:
+            take_back(*event)
+        raise
 
 
 class Cell(NamedTuple):

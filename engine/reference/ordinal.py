@@ -16,7 +16,7 @@ import numpy as np
 from sortedcontainers import SortedDict
 
 from engine.events import class_of, ordinal_columns_of, ordinal_weight_of, score_of
-from engine.reference.cells import EMPTY, exact
+from engine.reference.cells import EMPTY, exact, put_all
 from engine.reference.copies import Copies
 
 if TYPE_CHECKING:
@@ -103,18 +103,8 @@ class OrdinalRoc(Copies):
         """
         columns = ordinal_columns_of(scores, labels, self.classes, weights)
         heavy = np.ones(len(columns.scores)) if columns.weights is None else columns.weights
-        rows = list(
-            zip(columns.scores.tolist(), columns.labels.tolist(), heavy.tolist(), strict=True)
-        )
-        added = 0
-        try:
-            for score, label, weight in rows:
-                self._add(score, label, exact(weight))
-                added += 1
-        except BaseException:
-            for score, label, weight in rows[:added]:
-                self._remove(score, label, exact(weight))
-            raise
+        rows = zip(columns.scores.tolist(), columns.labels.tolist(), heavy.tolist(), strict=True)
+        put_all(rows, self._add, self._remove)
 
     def vuhs(self) -> float:
         """Volume under the ROC hyper-surface: P(X0 <= X1 <= ... <= X(r-1)), one X of each class.

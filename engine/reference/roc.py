@@ -24,7 +24,7 @@ from engine.readings import (
     hull_edges,
     thin,
 )
-from engine.reference.cells import EMPTY, exact
+from engine.reference.cells import EMPTY, exact, put_all
 from engine.reference.copies import Copies
 
 if TYPE_CHECKING:
@@ -134,18 +134,8 @@ class Roc(Copies, RocReadings):
         """
         columns = columns_of(scores, labels, weights)
         heavy = np.ones(len(columns.scores)) if columns.weights is None else columns.weights
-        rows = list(
-            zip(columns.scores.tolist(), columns.labels.tolist(), heavy.tolist(), strict=True)
-        )
-        added = 0
-        try:
-            for score, label, weight in rows:
-                self._add(score, label, exact(weight))
-                added += 1
-        except BaseException:
-            for score, label, weight in rows[:added]:
-                self._remove(score, label, exact(weight))
-            raise
+        rows = zip(columns.scores.tolist(), columns.labels.tolist(), heavy.tolist(), strict=True)
+        put_all(rows, self._add, self._remove)
 
     def auc(self) -> float:
         """Area under the ROC curve: P(positive above negative) + P(equal) / 2.
