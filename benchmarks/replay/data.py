@@ -27,25 +27,18 @@ def columns(events: int, keys: int, seed: int = 1) -> dict[str, Any]:
 
 def jsonl(events: int, keys: int) -> Path:
     """Write them as JSON lines, once."""
-    path = FOLDER / f"{events}-{keys}.jsonl"
-    if path.exists():
-        return path
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    made = columns(events, keys)
-    rows = zip(*(made[name].tolist() for name in ("key", "score", "label", "time")), strict=True)
-    partial = path.with_suffix(".partial")
-    with partial.open("w") as file:
-        file.writelines(
-            f'{{"key":"model-{key}","score":{score!r},"label":{label},"time":{time}}}\n'
-            for key, score, label, time in rows
-        )
-    partial.rename(path)
-    return path
+    line = '{{"key":"model-{}","score":{!r},"label":{},"time":{}}}\n'
+    return _written(FOLDER / f"{events}-{keys}.jsonl", "", line, events, keys)
 
 
 def csv(events: int, keys: int) -> Path:
     """Write them as CSV, once."""
-    path = FOLDER / f"{events}-{keys}.csv"
+    line = "model-{},{!r},{},{}\n"
+    return _written(FOLDER / f"{events}-{keys}.csv", "key,score,label,time\n", line, events, keys)
+
+
+def _written(path: Path, head: str, line: str, events: int, keys: int) -> Path:
+    """Write a file of text, once: a line of key, score, label and time for each event."""
     if path.exists():
         return path
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -53,10 +46,8 @@ def csv(events: int, keys: int) -> Path:
     rows = zip(*(made[name].tolist() for name in ("key", "score", "label", "time")), strict=True)
     partial = path.with_suffix(".partial")
     with partial.open("w") as file:
-        file.write("key,score,label,time\n")
-        file.writelines(
-            f"model-{key},{score!r},{label},{time}\n" for key, score, label, time in rows
-        )
+        file.write(head)
+        file.writelines(line.format(*row) for row in rows)
     partial.rename(path)
     return path
 

@@ -47,22 +47,24 @@ def new_job(settings: Settings, *found: str | Exception) -> Job:
     return job
 
 
+async def watched(settings: Settings, *answers: str | Exception) -> BaseException:
+    """Watch over the events topic, which answers so, until the job has failed; return by what."""
+    job = new_job(settings, *answers)
+    try:
+        await asyncio.wait_for(job.watch_identity(), WAIT_SECONDS)
+        return await job.failed
+    finally:
+        job.pool.shutdown()
+
+
 @pytest.mark.parametrize("error", [RuntimeError("no"), OSError(24, "too many"), KeyError("events")])
 def test_the_watch_over_the_events_topic_outlives_a_look_that_fails(
     settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     monkeypatch.setattr(ground, "LOOK_SECONDS", 0)
-
-    async def watched() -> BaseException:
-        job = new_job(settings_of(), error, "first", "", error, "second")
-        try:
-            await asyncio.wait_for(job.watch_identity(), WAIT_SECONDS)
-            return await job.failed
-        finally:
-            job.pool.shutdown()
-
     with capture_logs() as logs:
-        assert isinstance(asyncio.run(watched()), DecisionError)
+        end = asyncio.run(watched(settings_of(), error, "first", "", error, "second"))
+    assert isinstance(end, DecisionError)
     assert [line["failures"] for line in logs] == [1, 2]
     assert all(type(error).__name__ in line["error"] for line in logs)
 
@@ -72,17 +74,9 @@ def test_a_topic_that_is_gone_is_waited_for_and_told_once(
 ) -> None:
     monkeypatch.setattr(ground, "LOOK_SECONDS", 0)
     unknown = KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
-
-    async def watched() -> BaseException:
-        job = new_job(settings_of(), unknown, unknown, "first", unknown, "second")
-        try:
-            await asyncio.wait_for(job.watch_identity(), WAIT_SECONDS)
-            return await job.failed
-        finally:
-            job.pool.shutdown()
-
     with capture_logs() as logs:
-        assert isinstance(asyncio.run(watched()), DecisionError)
+        end = asyncio.run(watched(settings_of(), unknown, unknown, "first", unknown, "second"))
+    assert isinstance(end, DecisionError)
     gone = [line for line in logs if line["log_level"] == "warning"]
     assert [line["event"] for line in gone] == ["the events topic is gone, waiting for it"] * 2
 
