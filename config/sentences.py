@@ -148,14 +148,13 @@ def suggest(location: Location) -> str:
     """Return which setting was meant by the unknown one at `location`."""
     section = tuple(part for part in location[:-1] if isinstance(part, str))
     unknown = str(location[-1])
-    known = _beside(location)
-    if near := nearest(unknown, known):
-        return f"did you mean {_dotted((*section, near))}?"
+    if (meant := _meant(location)) is not None:
+        return f"did you mean {_dotted((*section, str(meant[-1])))}?"
     for path in _paths(Settings):
         if path[-1] == unknown:
             return f"did you mean {_dotted(path)}?"
     kind = "sections" if not section else "settings"
-    return f"the {kind} here are {listed(known)}"
+    return f"the {kind} here are {listed(_beside(location))}"
 
 
 def _meant(location: Location) -> Location | None:

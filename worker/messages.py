@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import Final, NamedTuple
 
 
 class Message(NamedTuple):
@@ -19,3 +20,7 @@ class Message(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes], ...] = ()
+
+
+made: Final = partial(tuple.__new__, Message)
+"""Makes a message of its fields, as `Message._make` does, without a step of Python's for each."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -12,7 +11,7 @@ from typing_extensions import TypedDict
 
 from config import METRICS
 from worker import core
-from worker.messages import Message
+from worker.messages import Message, made
 
 COMPILED: Final = core.COMPILED
 if COMPILED:
@@ -32,9 +31,6 @@ CLOSED: Final = ConfigDict(extra="forbid")
 
 _PLACE: Final = "\x00"
 """Stands in a text for what is filled in; no name holds it."""
-
-_MESSAGE: Final = partial(tuple.__new__, Message)
-"""Makes a message of its fields, as `Message._make` does, without a step of Python's for each."""
 
 _WHOLE: Final = 2.0**63
 """JSON's integers end here; a weight beyond stays a float."""
@@ -175,7 +171,7 @@ class Writer:
             self._size,
             (b'"gap"' if begun else others, others),
         )
-        return list(map(_MESSAGE, zip(repeat(key.encode()), filled, repeat(()), strict=False)))
+        return list(map(made, zip(repeat(key.encode()), filled, repeat(()), strict=False)))
 
     def _template(self) -> bytes:
         """Return what the monitor's updates look like, with a place for each thing that differs."""

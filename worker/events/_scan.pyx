@@ -15,8 +15,9 @@ from worker.events._columns cimport Gathering
 from worker.events._decimal cimport nearest
 from worker.events._json cimport Number, anything, blank, is_utf8, number, text
 
+from engine.events import HEAVIEST, LIGHTEST
 from worker.events.document import VALUE_LIMIT
-from worker.events.fields import HEAVIEST, KEY_BYTES, LIGHTEST, TIME_MAX
+from worker.events.fields import KEY_BYTES, TIME_MAX
 from worker.events.reading import HEARTBEAT
 
 cdef enum:  # what a field is for

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from engine.events import HEAVIEST, LIGHTEST
 from worker.events.document import MISSING
-from worker.events.fields import HEAVIEST, LIGHTEST
 from worker.events.reasons import RefusedError, excerpt
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from config.paths import Own, render
+from engine.events import HEAVIEST, LIGHTEST
 from worker.events.document import MISSING
 from worker.events.reasons import RefusedError, bounded, excerpt
 
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 1024
 INTEGER_MIN, INTEGER_MAX = -(1 << 63), (1 << 64) - 1
-LIGHTEST, HEAVIEST = 2.0**-400, 2.0**400
-"""What weights above 0 the engine takes; beyond them it has no room for their products."""
-
 TIME_MAX = 253_402_300_799_999
 """The last millisecond of the year 9999: no `max_ahead` reaches beyond."""
 

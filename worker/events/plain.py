@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
+from engine.events import HEAVIEST, LIGHTEST
 from worker.events.document import VALUE_LIMIT
-from worker.events.fields import HEAVIEST, LIGHTEST, TIME_MAX
+from worker.events.fields import TIME_MAX
 from worker.events.reading import HEARTBEAT
 from worker.events.reasons import RefusedError
 
@@ -121,12 +122,8 @@ def take(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per field would dou
         events.offsets.append(offset)
         events.indexes.append(0)
         room -= 1
-        if time > watermark:
-            watermark = time
-            if time >= stop:
-                odd = None
-                break
-        if low < time < high:
+        watermark = max(watermark, time)
+        if time >= stop or low < time < high:
             filling.stopped = True
             odd = None
             break

@@ -138,7 +138,7 @@ class Watchman:
             self._early += 1
         else:
             self._behind.setdefault(firing.key, firing.behind)
-        self._first = _earlier(self._first, firing)
+        self._first = earliest((self._first, firing))
 
     def join(self, other: Watchman) -> None:
         """Take over what another saw, who followed the same rule over other keys."""
@@ -147,7 +147,7 @@ class Watchman:
         self._lengths.update(other._lengths)
         self._early += other._early
         self._behind.update(other._behind)
-        self._first = _earlier(self._first, other._first)
+        self._first = earliest((self._first, other._first))
 
     def firings(self) -> list[Firing]:
         """Return the first firings, by time, log and offset."""
@@ -166,8 +166,9 @@ class Watchman:
         return self._early
 
 
-def _earlier(one: Firing | None, other: Firing | None) -> Firing | None:
-    known = [firing for firing in (one, other) if firing is not None]
+def earliest(firings: Iterable[Firing | None]) -> Firing | None:
+    """Return the first of firings, by time, log and offset; None without one."""
+    known = [firing for firing in firings if firing is not None]
     return min(known, key=_when, default=None)
 
 

@@ -19,10 +19,10 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import numpy as np
 
 from worker.events import Batch, Parser, Rejection
-from worker.events.fields import HEAVIEST, KEY_BYTES, LIGHTEST, Fields
+from worker.events.fields import KEY_BYTES, Fields
 from worker.events.reasons import RefusedError
 from worker.events.record import Taken
-from worker.replay.grouping import Columns, Stretch, batches
+from worker.replay.grouping import Columns, Stretch, batches, heavy_enough
 from worker.replay.lines import more
 from worker.replay.records import RecordRun
 
@@ -345,7 +345,7 @@ class _Way:
         weights = None
         if self._event.weight is not None:
             weights = _numbers(self._column(rows, self._event.weight), blank="1")
-            if weights is None or not bool(((weights >= LIGHTEST) & (weights <= HEAVIEST)).all()):
+            if weights is None or not heavy_enough(weights):
                 return None
         last = first + len(rows)
         known = labels.astype(np.uint8)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
+from engine.events import HEAVIEST, LIGHTEST
 from worker.events import Batch, native
 from worker.events.batch import ListedEvents
 
@@ -162,6 +163,11 @@ def grouped(columns: Columns, which: NDArray[np.bool_] | None = None) -> dict[st
             None if which is None else _plain(which, np.uint8),
         )
     return _sorted(columns, which)
+
+
+def heavy_enough(weights: NDArray[np.float64]) -> bool:
+    """Tell whether the engine takes all of these weights."""
+    return bool(((weights >= LIGHTEST) & (weights <= HEAVIEST)).all())
 
 
 def _plain(column: Any, kind: Any) -> NDArray[Any]:

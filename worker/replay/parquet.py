@@ -18,10 +18,10 @@ from config import Own
 from config.errors import RocstreamError, SettingsError
 from config.paths import render
 from worker.events import Parser
-from worker.events.fields import HEAVIEST, KEY_BYTES, LIGHTEST, TIME_MAX, TIME_UNITS
+from worker.events.fields import KEY_BYTES, TIME_MAX, TIME_UNITS
 from worker.events.record import Taken
 from worker.replay.files import needed
-from worker.replay.grouping import Columns, Stretch, batches
+from worker.replay.grouping import Columns, Stretch, batches, heavy_enough
 from worker.replay.records import BATCH_EVENTS
 
 if TYPE_CHECKING:
@@ -299,9 +299,7 @@ class _Rows:
         weights = None if "weight" not in paths else _numbers(self._column("weight"))
         if known is None or scores is None or times is None:
             return None
-        if "weight" in paths and (
-            weights is None or not bool(((weights >= LIGHTEST) & (weights <= HEAVIEST)).all())
-        ):
+        if "weight" in paths and (weights is None or not heavy_enough(weights)):
             return None
         codes, names = self._keys()
         if codes is None:

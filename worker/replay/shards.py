@@ -14,7 +14,6 @@ import struct
 import sys
 import threading
 import warnings
-from functools import partial
 from itertools import repeat
 from multiprocessing.connection import wait
 from operator import itemgetter
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from config.errors import RocstreamError
-from worker.messages import Message
+from worker.messages import Message, made
 from worker.replay.mail import FROM_PARENT, Mail
 from worker.replay.owner import Ended, Plan, Played, serve
 from worker.replay.player import Player, Step
@@ -298,10 +297,8 @@ class ShardedPlayer(Player):
 
 def _merged(parts: Sequence[Placed]) -> list[Message]:
     """Return the updates of all processes in the order of the log."""
-    # As `Message(key, value, ())`, without a step of Python for each.
-    message = partial(tuple.__new__, Message)
     updates = [
-        update for part in parts for update in map(message, zip(part.keys, part.values, repeat(())))
+        update for part in parts for update in map(made, zip(part.keys, part.values, repeat(())))
     ]
     if len(parts) == 1:
         return updates

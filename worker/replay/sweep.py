@@ -16,6 +16,7 @@ from rich.table import Table
 
 from config import Monitor
 from config.errors import SettingsError
+from worker.replay.alerts import earliest
 from worker.replay.summary import figure
 
 if TYPE_CHECKING:
@@ -231,8 +232,5 @@ def _mean(values: Iterable[float]) -> str:
 
 
 def _told(firings: Iterable[Firing | None]) -> str:
-    known = [one for one in firings if one is not None]
-    if not known:
-        return "never"
-    first = min(known, key=lambda one: (one.time, one.topic, one.offset))
-    return f"{first.key}@{first.offset}"
+    first = earliest(firings)
+    return "never" if first is None else f"{first.key}@{first.offset}"

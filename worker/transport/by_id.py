@@ -13,9 +13,8 @@ import asyncio
 import base64
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-import structlog
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
-from aiokafka.errors import NoError, UnknownTopicOrPartitionError
+from aiokafka.errors import UnknownTopicOrPartitionError
 from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.api import RequestStruct, Response
 from aiokafka.protocol.fetch import FetchRequest
@@ -34,8 +33,6 @@ from aiokafka.protocol.types import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from io import BytesIO
-
-log = structlog.get_logger(__name__)
 
 VERSION: Final = 13
 
@@ -250,6 +247,6 @@ def install(client: AIOKafkaClient, ids: Mapping[str, str], on_doubt: Callable[[
 def _in_old_words(partition: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return an answer with an error that aiokafka knows: it then looks who leads."""
     number, error, *rest = partition
-    if error == NoError.errno or error not in _NOT_THERE:
+    if error not in _NOT_THERE:
         return partition
     return (number, UnknownTopicOrPartitionError.errno, *rest)
