@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from bisect import bisect_left
 from fractions import Fraction
 from operator import attrgetter
@@ -246,14 +245,6 @@ def test_columns_are_sequences_of_numbers_and_memory() -> None:
             column[3]
     del batch, events
     assert array.tolist() == expected
-
-
-def test_events_of_a_key_are_sent_to_other_processes() -> None:
-    values = [b'{"score":[1,2],"label":[0,1],"w":[1,2]}', b'{"score":7,"label":1,"w":1}'] * 2
-    records = [Record(at, b"kl"[at % 2 :], value, NOW) for at, value in enumerate(values)]
-    for event in (EventSettings(), EventSettings(weight=("w",))):
-        (batch,) = Parser(event).batches(records)
-        assert outcome([pickle.loads(pickle.dumps(batch))]) == outcome([batch])  # noqa: S301 - ours
 
 
 def test_a_block_is_a_sequence_of_records() -> None:

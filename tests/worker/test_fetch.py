@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import gzip
-import pickle
 import struct
 import sys
 import weakref
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 if not native.COMPILED:
     pytest.skip("the core is not built", allow_module_level=True)
 
-from worker.events import _block
 from worker.transport import _batches, codecs
 from worker.transport.fetch import BatchError, BlockRecords, RunRecords
 
@@ -350,12 +348,3 @@ def test_what_was_fetched_goes_with_its_last_block_and_waits_for_no_collector() 
         assert there() is None
     finally:
         gc.enable()
-
-
-@given(rows)
-def test_blocks_come_out_of_another_process_as_they_went_in(made: list[Any]) -> None:
-    kind = {"rows": made, "codec": 0, "producer": -1, "flags": 0, "behind": 0, "magic": 2}
-    block = blocks(batch_of(0, kind)[0]).take(None)
-    listed = _block.block_of_records(list(block))
-    for one in (block, block[1:], block[:0], listed, listed[1:]):
-        assert list(pickle.loads(pickle.dumps(one))) == list(one)  # noqa: S301 - our own

@@ -35,20 +35,6 @@ cdef class Store:
         return self.entries + self.size - 1
 
 
-cdef struct Packed:
-    int64_t offset
-    int64_t timestamp
-    int32_t key_size
-    int32_t value_size
-
-
-cdef inline char *put(char *at, const uint8_t *data, int32_t size) noexcept nogil:
-    if size <= 0:
-        return at
-    memcpy(at, data, size)
-    return at + size
-
-
 cdef class Block:
     """A sequence of records; a slice of it copies nothing. Made by the functions here."""
 
@@ -78,29 +64,6 @@ cdef class Block:
         if self.store.records is not None:
             return self.store.records[self.start + place]
         return taken(self.entries() + place)
-
-    def __reduce__(self):
-        """Have the bytes go to another process, in two pieces."""
-        cdef Py_ssize_t i, size = 0
-        cdef Entry *entry
-        cdef Packed *head
-        cdef char *at
-        cdef bytes heads, text
-        if self.store.records is not None:
-            return block_of_records, (self.store.records[self.start:self.start + self.size],)
-        heads = PyBytes_FromStringAndSize(NULL, self.size * sizeof(Packed))
-        head = <Packed *> PyBytes_AS_STRING(heads)
-        for i in range(self.size):
-            entry = self.entries() + i
-            head[i] = Packed(entry.offset, entry.timestamp, entry.key_size, entry.value_size)
-            size += max(entry.key_size, 0) + max(entry.value_size, 0)
-        text = PyBytes_FromStringAndSize(NULL, size)
-        at = PyBytes_AS_STRING(text)
-        for i in range(self.size):
-            entry = self.entries() + i
-            at = put(at, entry.key, entry.key_size)
-            at = put(at, entry.value, entry.value_size)
-        return block_of_packed, (heads, text)
 
 
 cdef object taken(const Entry *entry):
@@ -182,27 +145,6 @@ def block_of_records(list records):
         if type(value) is bytes and PyBytes_GET_SIZE(value) <= INT32_MAX:
             entry.value = <const uint8_t *> PyBytes_AS_STRING(value)
             entry.value_size = PyBytes_GET_SIZE(value)
-    return block_of(store)
-
-
-def block_of_packed(bytes heads, bytes text):
-    """Take a block out of what it was pickled to."""
-    cdef Store store = Store()
-    cdef const Packed *head = <const Packed *> PyBytes_AS_STRING(heads)
-    cdef const uint8_t *at = <const uint8_t *> PyBytes_AS_STRING(text)
-    cdef Py_ssize_t i
-    cdef Entry *entry
-    store.owners.append(text)
-    for i in range(PyBytes_GET_SIZE(heads) // sizeof(Packed)):
-        entry = store.add()
-        entry.offset = head[i].offset
-        entry.timestamp = head[i].timestamp
-        entry.key_size = head[i].key_size
-        entry.value_size = head[i].value_size
-        entry.key = at
-        at += max(entry.key_size, 0)
-        entry.value = at
-        at += max(entry.value_size, 0)
     return block_of(store)
 
 

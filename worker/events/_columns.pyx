@@ -1,7 +1,6 @@
 """The events of a batch, gathered in the order of the log and given out as columns by key."""
 
 cimport cython
-from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_WRITABLE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -216,11 +215,9 @@ cdef class Columns:
     cdef int64_t *offsets
     cdef int64_t *indexes
     cdef uint8_t *labels
-    cdef Py_ssize_t bytes
 
     def __cinit__(self, Py_ssize_t size, bint weighted):
-        self.bytes = size * (4 * 8 + 8 * weighted + 1)
-        self.scores = <double *> malloc(self.bytes + 1)
+        self.scores = <double *> malloc(size * (4 * 8 + 8 * weighted + 1) + 1)
         if self.scores == NULL:
             raise MemoryError
         self.times = <int64_t *> (self.scores + size)
@@ -244,18 +241,6 @@ cdef class KeyedEvents:
 
     def __len__(self):
         return self.size
-
-    def __reduce__(self):
-        cdef Columns columns = self.columns, copy = Columns(self.size, columns.weights != NULL)
-        memcpy(copy.scores, columns.scores + self.start, self.size * 8)
-        memcpy(copy.times, columns.times + self.start, self.size * 8)
-        memcpy(copy.offsets, columns.offsets + self.start, self.size * 8)
-        memcpy(copy.indexes, columns.indexes + self.start, self.size * 8)
-        memcpy(copy.labels, columns.labels + self.start, self.size)
-        if columns.weights != NULL:
-            memcpy(copy.weights, columns.weights + self.start, self.size * 8)
-        memory = PyBytes_FromStringAndSize(<char *> copy.scores, copy.bytes)
-        return restored, (self.size, columns.weights != NULL, memory)
 
     @property
     def scores(self):
@@ -369,15 +354,6 @@ def grouped(list names, codes, scores, labels, times, weights, offsets, which):
         free(places)
         free(order)
     return found
-
-
-def restored(Py_ssize_t size, bint weighted, bytes memory):
-    """Make a key's events of what another process sent."""
-    cdef Columns columns = Columns(size, weighted)
-    if len(memory) != columns.bytes:
-        raise ValueError(f"{len(memory)} bytes are not {size} events")
-    memcpy(columns.scores, <const char *> memory, columns.bytes)
-    return events_of(columns, 0, size)
 
 
 cdef KeyedEvents events_of(Columns columns, Py_ssize_t start, Py_ssize_t size):
