@@ -6,18 +6,11 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from jobs import GOOD, Job
+from jobs import GOOD, MONITOR, Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-MONITOR = """
-[[monitor]]
-name = "last-500"
-window = { kind = "count", size = 500, slide = 50 }
-metrics = ["auc", "h"]
-"""
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from computed import assert_exactly, expected_updates, reference_h, tied_events
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
-from jobs import GOOD, Job, Worker, free_port
+from jobs import GOOD, MONITOR, Job, Worker, free_port
 
 from worker.transport.producer import TRANSACTION_TIMEOUT_MS
 
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.broker
-
-MONITOR = """
-[[monitor]]
-name = "last-500"
-window = { kind = "count", size = 500, slide = 50 }
-metrics = ["auc", "h"]
-"""
 
 
 def test_a_worker_waits_for_its_broker_and_says_so_once(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from computed import assert_exactly, expected_updates, reference_h, tied_events
-from jobs import Job
+from jobs import MONITOR, Job
 
 from worker.messages import Message
 from worker.pages import Cursor
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.broker
 
-MONITOR = """
-[[monitor]]
-name = "last-500"
-window = { kind = "count", size = 500, slide = 50 }
-metrics = ["auc", "h"]
-"""
 IDS = "__transaction_state"
 INSTANCE = "ROCSTREAM__KAFKA__GROUP_INSTANCE_ID"
 

@@ -13,7 +13,7 @@ import secured as support
 from commands import HERE, rocstream
 from computed import assert_exactly, expected_updates, reference_h, tied_events
 from confluent_kafka.admin import AclBinding, AclBindingFilter
-from jobs import Job
+from jobs import MONITOR, Job
 
 from worker.rights import NEEDED
 
@@ -23,12 +23,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.broker
 
-MONITOR = """
-[[monitor]]
-name = "last-500"
-window = { kind = "count", size = 500, slide = 50 }
-metrics = ["auc", "h"]
-"""
 VARIABLE = "ROCSTREAM__KAFKA__SECURITY__PASSWORD"
 WRONG = "no-such-password"
 TALKATIVE = '[kafka.client]\ndebug = "all"\nlog_level = 7\n'

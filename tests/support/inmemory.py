@@ -34,6 +34,22 @@ window = { kind = "count", size = 10, slide = 3 }
 metrics = ["auc", "h"]
 """
 
+MONITORS = """
+[event]
+key = "key"
+time = "time"
+
+[[monitor]]
+name = "short"
+window = { kind = "count", size = 40, slide = 7 }
+
+[[monitor]]
+name = "long"
+window = { kind = "count", size = 300, slide = 10 }
+metrics = ["auc"]
+"""
+"""Of files, whose records have key and time inside."""
+
 
 class Event(NamedTuple):
     """A record as the transport delivers it."""

@@ -42,6 +42,14 @@ def free_port() -> int:
 
 
 READY = '"ready"'
+MONITOR = """
+[[monitor]]
+name = "last-500"
+window = { kind = "count", size = 500, slide = 50 }
+metrics = ["auc", "h"]
+"""
+"""The monitor of jobs that ask for none of their own."""
+
 GOOD = orjson.dumps({"score": 0.5, "label": 1})
 """An event of which the worker takes in any number."""
 

@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from inmemory import HEAD, Event, Log
+from inmemory import HEAD, MONITORS, Event, Log
 
 import worker.replay
 from config.errors import SettingsError
@@ -37,20 +37,6 @@ if TYPE_CHECKING:
 
     import config
 
-MONITORS = """
-[event]
-key = "key"
-time = "time"
-
-[[monitor]]
-name = "short"
-window = { kind = "count", size = 40, slide = 7 }
-
-[[monitor]]
-name = "long"
-window = { kind = "count", size = 300, slide = 10 }
-metrics = ["auc"]
-"""
 START = 1_764_460_000_000
 
 

@@ -13,7 +13,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from inmemory import HEAD
+from inmemory import HEAD, MONITORS
 
 from config.errors import RocstreamError
 from worker.cli.commands import run as rocstream
@@ -26,20 +26,6 @@ if TYPE_CHECKING:
 
     from config import Settings
 
-MONITORS = """
-[event]
-key = "key"
-time = "time"
-
-[[monitor]]
-name = "short"
-window = { kind = "count", size = 40, slide = 7 }
-
-[[monitor]]
-name = "long"
-window = { kind = "count", size = 300, slide = 10 }
-metrics = ["auc"]
-"""
 START = 1_764_460_000_000
 KEYS = ("007", "NA", "model-a", "model-b", "ключ")
 WAIT_SECONDS = 30.0
