@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from config.errors import RocstreamError, SettingsError
 from config.kafka import librdkafka
 from worker.access import refusal
+from worker.messages import BATCH_BYTES, TOPIC_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -31,9 +32,6 @@ CALL_SECONDS: Final = 10.0
 
 SAFE_REPLICATION: Final = 3
 """Copies from which on a write may wait for two of them, and still one broker may be away."""
-
-WHOLE_BYTES: Final = 1_000_000
-"""Of ``max.message.bytes``: with less, what a worker writes is cut to it or refused."""
 
 _ATTEMPT_SECONDS: Final = 1.0
 # Which of librdkafka's threads said it, and after how long.
@@ -150,7 +148,7 @@ def plans(settings: Settings, events_partitions: int | None = None) -> tuple[Pla
                 "min.cleanable.dirty.ratio": "0.1",
                 "min.compaction.lag.ms": "0",
                 "delete.retention.ms": _ms(timedelta(hours=1)),
-                "max.message.bytes": str((1 << 20) + 12),
+                "max.message.bytes": str(TOPIC_BYTES),
                 **durable,
             },
             mirrors_events=True,
@@ -189,11 +187,11 @@ def differences(plan: Plan, topic: Topic) -> list[str]:
 def narrow(plan: Plan, topic: Topic) -> str | None:
     """Say what a topic's ``max.message.bytes`` costs; None where nothing, or it is not told."""
     limit = topic.settings.get("max.message.bytes")
-    if not plan.narrow or limit is None or int(limit) >= WHOLE_BYTES:
+    if not plan.narrow or limit is None or int(limit) >= BATCH_BYTES:
         return None
     return (
         f"the topic {topic.name} ({plan.setting}) has max.message.bytes = {limit}: {plan.narrow}; "
-        "set it to 1048588, Kafka's default"
+        f"set it to {TOPIC_BYTES}, Kafka's default"
     )
 
 

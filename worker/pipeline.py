@@ -21,7 +21,7 @@ from config.errors import DecisionError
 from worker import pages, rejected
 from worker.bounded import BoundedWatch
 from worker.events import Parser, Stop, first_of
-from worker.messages import Message
+from worker.messages import BATCH_BYTES, Message
 from worker.pages import Cursor, StateError
 from worker.parts import Moment, Turn, apart, last_of
 from worker.watch import Published, Watch
@@ -41,9 +41,6 @@ DROPPED_KEYS: Final = 1000
 """Keys that leave at one event between two points where the agent may hand over."""
 
 _VALUE: Final = itemgetter(Message._fields.index("value"))
-
-REJECTION_BYTES: Final = 1_000_000
-"""A dead letter's size at the most: under the 1 MiB that topics take unless told otherwise."""
 
 
 class Outcome(NamedTuple):
@@ -80,7 +77,7 @@ class Pipeline:
         partition: int,
         *,
         topic_id: str = "",
-        rejection_bytes: int = REJECTION_BYTES,
+        rejection_bytes: int = BATCH_BYTES,
     ) -> None:
         self._parser = Parser(settings.event)
         self._partition = partition

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from config.errors import RocstreamError, SettingsError
 from worker.admin import Cluster, plans
-from worker.pipeline import REJECTION_BYTES
+from worker.messages import BATCH_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +26,6 @@ REFUSED_SECONDS: Final = 5.0
 IDENTITY_CALL_SECONDS: Final = 5.0
 """Less than a worker has to leave: it may be asking a broker that is gone."""
 
-
 IDENTITY_SECONDS: Final = 30.0
 """A broker that just answered is asked for the topic's id for so long."""
 
@@ -37,10 +36,6 @@ _NO_IDS: Final = frozenset(
 )
 _NO_ID: Final = "A" * 22
 """An id of zeros, in Kafka's spelling: that of a topic from before there were any."""
-
-
-BATCH_BYTES: Final = 1_000_000
-"""Of a batch, where the topics take so much; a message that is larger goes alone."""
 
 _FRAME_BYTES: Final = 500
 """Of a topic's limit, what a batch may have beside what librdkafka counts of it."""
@@ -62,7 +57,8 @@ class Layout(NamedTuple):
     brokers
         How many there are: each task keeps connections to each.
     batch_bytes
-        What a batch of messages may take: each of the topics that tasks write to takes it.
+        What a batch of messages may take: each of the topics that tasks write to takes it. A
+        message that is larger goes alone.
     """
 
     partitions: int
@@ -115,7 +111,7 @@ def survey(settings: Settings, stop: Event) -> Layout | None:
         counts[events],
         events_id,
         changelog,
-        min(REJECTION_BYTES, limits.get(rejected, REJECTION_BYTES)),
+        min(BATCH_BYTES, limits.get(rejected, BATCH_BYTES)),
         cluster.brokers(),
         max(min((BATCH_BYTES, *(limit - _FRAME_BYTES for limit in limits.values()))), 1),
     )

@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from config.errors import RocstreamError
 from config.log import LIBRDKAFKA
+from worker.messages import TOPIC_BYTES
 from worker.pages import CURSOR_KEY, pack_cursor
 
 if TYPE_CHECKING:
@@ -277,8 +278,8 @@ class TaskProducer:
         if error.code() in _TOO_LARGE:
             return TooLargeError(
                 f"{sentence}: a message has more bytes than its topic takes; set max.message.bytes "
-                f"of {', '.join(dict.fromkeys(self._topics))} to 1048588, Kafka's default, and "
-                "start the worker again"
+                f"of {', '.join(dict.fromkeys(self._topics))} to {TOPIC_BYTES}, Kafka's default, "
+                "and start the worker again"
             )
         if error.code() == KafkaError.INVALID_PRODUCER_ID_MAPPING:
             return ForgottenError(sentence)
