@@ -30,6 +30,8 @@ from aiokafka.protocol.types import (
     TaggedFields,
 )
 
+from worker.transport.versions import taken
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from io import BytesIO
@@ -175,8 +177,9 @@ class Fetch(FetchRequest):  # type: ignore[misc]
 
     def prepare(self, versions: dict[int, tuple[int, int]]) -> Any:
         """Return what is sent to a broker that takes these versions of each request."""
-        low, high = versions.get(self.API_KEY, (0, 0))
-        if not low <= VERSION <= high or any(topic not in self._ids for topic, _ in self.topics):
+        if not taken(FetchStruct, versions) or any(
+            name not in self._ids for name, _ in self.topics
+        ):
             return super().prepare(versions)
         unknown = -1
         return FetchStruct(

@@ -16,6 +16,8 @@ from aiokafka.protocol.api import RequestStruct
 from aiokafka.protocol.group import HeartbeatRequest, HeartbeatResponse_v1
 from aiokafka.protocol.types import Int32, Schema, String
 
+from worker.transport.versions import taken
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -62,8 +64,7 @@ class Heartbeat(HeartbeatRequest):  # type: ignore[misc]
 
     def prepare(self, versions: dict[int, tuple[int, int]]) -> Any:
         """Return what is sent to a broker that takes these versions of each request."""
-        low, high = versions.get(self.API_KEY, (0, 0))
-        if not low <= VERSION <= high:
+        if not taken(HeartbeatStruct, versions):
             return super().prepare(versions)
         return HeartbeatStruct(self._group, self._generation_id, self._member_id, self._instance)
 
