@@ -40,11 +40,14 @@ def load(path: Path | None, environ: Mapping[str, str] | None = None) -> Setting
     merged = _merge(given, found.values)
     problems = [*found.problems]
     for name in [name for name in merged if name not in Settings.model_fields]:
-        value = sentences.shown(merged.pop(name), (name,))
-        known = sentences.suggest((name,))
+        value = merged.pop(name)
         problems.append(
-            f"{sentences.where((name,), {})} = {value}: there is no such setting: {known}"
+            f"{sentences.where((name,), {})} = {sentences.shown(value, (name,))}: "
+            f"there is no such setting: {sentences.suggest((name,))}"
         )
+        # What it holds is looked at all the same, under the name that was meant.
+        for meant in sentences.nearby((name,)) or ():
+            merged.setdefault(str(meant), value)
     for section in ("kafka", "topics"):
         # An empty section has its missing settings named one by one.
         merged.setdefault(section, {})
@@ -52,7 +55,7 @@ def load(path: Path | None, environ: Mapping[str, str] | None = None) -> Setting
     try:
         settings = Settings(**merged)
     except ValidationError as error:
-        problems += sentences.describe(error, merged, found.names)
+        problems += sentences.describe(error, merged, found.names, found.meant)
     if settings is None or problems:
         source = "" if path is None else f"{path}: "
         many = "" if len(problems) == 1 else f"{len(problems)} settings are wrong:\n  "

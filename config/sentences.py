@@ -10,7 +10,7 @@ from config.settings import Settings, submodel
 from config.values import listed, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
@@ -34,7 +34,10 @@ Location = tuple[int | str, ...]
 
 
 def describe(
-    error: ValidationError, given: Mapping[str, Any], variables: Mapping[tuple[str, ...], str]
+    error: ValidationError,
+    given: Mapping[str, Any],
+    variables: Mapping[tuple[str, ...], str],
+    asked: Collection[Location] = (),
 ) -> list[str]:
     """Return one sentence per mistake.
 
@@ -46,14 +49,16 @@ def describe(
         The values that were validated.
     variables
         The path of each setting that a variable gave, with the variable's name.
+    asked
+        Settings that were asked for already: nothing is said of them where they are missing.
     """
     found = error.errors(include_url=False)
     # A misspelled name is both unknown and missing: the sentence that asks for it says all.
     meant = {
         path
         for one in found
-        if one["type"] == "extra_forbidden" and (path := _meant(one["loc"])) is not None
-    }
+        if one["type"] == "extra_forbidden" and (path := nearby(one["loc"])) is not None
+    }.union(asked)
     return [
         _sentence(one, given, variables)
         for one in found
@@ -148,7 +153,7 @@ def suggest(location: Location) -> str:
     """Return which setting was meant by the unknown one at `location`."""
     section = tuple(part for part in location[:-1] if isinstance(part, str))
     unknown = str(location[-1])
-    if (meant := _meant(location)) is not None:
+    if (meant := nearby(location)) is not None:
         return f"did you mean {_dotted((*section, str(meant[-1])))}?"
     for path in _paths(Settings):
         if path[-1] == unknown:
@@ -157,7 +162,7 @@ def suggest(location: Location) -> str:
     return f"the {kind} here are {listed(_beside(location))}"
 
 
-def _meant(location: Location) -> Location | None:
+def nearby(location: Location) -> Location | None:
     """Return the setting beside the unknown one at `location` that is most like it, if any is."""
     near = nearest(str(location[-1]), _beside(location))
     return None if near is None else (*location[:-1], near)

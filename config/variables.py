@@ -32,11 +32,14 @@ class Found(NamedTuple):
         The path of each setting given, with the variable that gave it.
     problems
         Sentences about names that are unknown and values that cannot be read.
+    meant
+        The paths of the settings that unknown names are most like.
     """
 
     values: dict[str, Any]
     names: dict[tuple[str, ...], str]
     problems: list[str]
+    meant: set[tuple[str, ...]]
 
 
 def read(environ: Mapping[str, str]) -> Found:
@@ -44,21 +47,25 @@ def read(environ: Mapping[str, str]) -> Found:
     names: dict[tuple[str, ...], str] = {}
     taken: dict[str, FromVariable] = {}
     problems: list[str] = []
+    meant: set[tuple[str, ...]] = set()
     for name, value in sorted(environ.items()):
         if not _meant(name):
             continue
         path = _path(name)
         if path is None:
-            guess = _guess(name)
+            near = _nearest(name)
+            guess = _guess(name) if near is None else f"did you mean {_variable(near)}?"
             problems.append(
                 f"the variable {name} = {shown(value, (name,))}: there is no such setting: {guess}"
             )
+            if near is not None:
+                meant.add(near)
         elif problem := _json_problem(name, value, path):
             problems.append(problem)
         else:
             names[path] = name
             taken[name.lower()] = FromVariable(value)
-    return Found(_Source(taken)(), names, problems)
+    return Found(_Source(taken)(), names, problems, meant)
 
 
 class _Source(EnvSettingsSource):
@@ -128,22 +135,37 @@ def _path(name: str) -> tuple[str, ...] | None:
     if name.startswith(f"{PREFIX}KAFKA__CLIENT__"):
         client = name.removeprefix(f"{PREFIX}KAFKA__CLIENT__").lower()
         return ("kafka", "client", _dotted(client)) if client else None
-    return dict(zip(_all(), _all_paths(Settings), strict=True)).get(name)
+    return _known().get(name)
+
+
+def _nearest(name: str) -> tuple[str, ...] | None:
+    """Return the setting that an unknown name is most like, if any: its section must be one too."""
+    known = _known()
+    near = None if _in_no_section(name) else nearest(name, known)
+    return None if near is None else known[near]
 
 
 def _guess(name: str) -> str:
-    """Return which variable was meant by an unknown one: its section must be one, or nearly."""
-    section, inner, _ = name.upper().removeprefix(PREFIX).partition("__")
+    """Return the cure for a name that is like no setting's."""
+    if _in_no_section(name):
+        return f"the sections are {', '.join(field.upper() for field in Settings.model_fields)}"
+    return f"a name is {PREFIX}SECTION__NAME"
+
+
+def _in_no_section(name: str) -> bool:
+    """Tell whether the section that a name begins with is none, nor nearly one."""
+    upper = name.upper()
+    section, inner, _ = upper.removeprefix(PREFIX).partition("__")
     known = [field.upper() for field in Settings.model_fields]
-    if inner and name.upper().startswith(PREFIX) and nearest(section, known) is None:
-        return f"the sections are {', '.join(known)}"
-    near = nearest(name, [*_all()])
-    return f"did you mean {near}?" if near else f"a name is {PREFIX}SECTION__NAME"
+    return bool(inner) and upper.startswith(PREFIX) and nearest(section, known) is None
 
 
-def _all() -> Iterator[str]:
-    for path in _all_paths(Settings):
-        yield PREFIX + "__".join(path).upper()
+def _variable(path: tuple[str, ...]) -> str:
+    return PREFIX + "__".join(path).upper()
+
+
+def _known() -> dict[str, tuple[str, ...]]:
+    return {_variable(path): path for path in _all_paths(Settings)}
 
 
 def _all_paths(model: type[BaseModel], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -220,6 +220,24 @@ def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
     ]
 
 
+def test_a_setting_that_is_needed_and_misspelled_is_asked_for_once(tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(
+        '[kafak]\nbootstrap_servers = "b:9092"\n[topics]\nevents = "e"\nupdates = "u"\n'
+        '[[monitors]]\nname = "m"\nwindow = { kind = "count", size = 1, slide = 2 }\n'
+    )
+    with pytest.raises(config.SettingsError) as caught:
+        config.load(path, {"ROCSTREAM__KAFKA__GRUOP": "g", "ROCSTREAM__TOPICS__REJECTD": "r"})
+    _, *lines = str(caught.value).splitlines()
+    assert [line.rpartition(": ")[2] for line in lines] == [
+        "did you mean ROCSTREAM__KAFKA__GROUP?",
+        "did you mean ROCSTREAM__TOPICS__REJECTED?",
+        "did you mean kafka?",
+        "did you mean monitor?",
+        "slide by at most the size",  # what a misspelled table holds is looked at all the same
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
