@@ -11,8 +11,6 @@ from config.event import EventSettings
 from config.monitor import Monitor
 from config.values import Section, TopicName, choice, refuse, whole
 
-_SUFFIX = "-windows-changelog"
-
 
 class TopicSettings(Section):
     """The topics of the job.
@@ -109,7 +107,7 @@ class Settings(BaseSettings):
                 )
             seen.add(monitor.name)
         for name in ("events", "updates", "rejected"):
-            if getattr(self.topics, name) == f"{self.kafka.group}{_SUFFIX}":
+            if getattr(self.topics, name) == self.changelog:
                 raise refuse(
                     "the job keeps its windows in the topic of this name: give another",
                     "topics",
@@ -121,6 +119,11 @@ class Settings(BaseSettings):
     def monitors(self) -> tuple[Monitor, ...]:
         """The `[[monitor]]` tables in their order."""
         return self.monitor
+
+    @property
+    def changelog(self) -> str:
+        """The name of the topic that holds the job's state."""
+        return f"{self.kafka.group}-windows-changelog"
 
     def event_fingerprint(self) -> str:
         """Return a text that differs when a record would be read differently."""

@@ -87,11 +87,6 @@ class Plan(NamedTuple):
     narrow: str = ""
 
 
-def changelog_name(settings: Settings) -> str:
-    """Return the name of the topic that holds the job's state."""
-    return f"{settings.kafka.group}-windows-changelog"
-
-
 def plans(settings: Settings, events_partitions: int | None = None) -> tuple[Plan, ...]:
     """Return the topics that the job needs, the events topic first.
 
@@ -135,7 +130,7 @@ def plans(settings: Settings, events_partitions: int | None = None) -> tuple[Pla
             narrow="rejected records are cut to that",
         ),
         Plan(
-            changelog_name(settings),
+            settings.changelog,
             "the changelog",
             events_partitions or partitions,
             replication,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 TABLE: Final = "windows"
-"""Faust names the changelog after it: <group>-windows-changelog."""
+"""The changelog is named after it: see `Settings.changelog`."""
 
 RUN_RECORDS: Final = 20_000
 """Records in a run at the most; a fetch seldom brings more of a partition."""

@@ -18,7 +18,7 @@ from aiokafka.protocol.group import HeartbeatRequest
 from aiokafka.protocol.transaction import AddOffsetsToTxnRequest
 
 from config.errors import RocstreamError
-from worker.admin import Cluster, changelog_name, plans
+from worker.admin import Cluster, plans
 from worker.transport.connection import aiokafka, quiet
 from worker.transport.offsets import OFFSET_MARK, GroupOffset
 
@@ -75,7 +75,7 @@ class Right(NamedTuple):
             "topics.events": topics.events,
             "topics.updates": topics.updates,
             "topics.rejected": topics.rejected,
-            "<group>-windows-changelog": changelog_name(settings),
+            "<group>-windows-changelog": settings.changelog,
             "kafka.group": group,
         }.get(self.name) or self.name.replace("<group>", group)
 

@@ -21,7 +21,6 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from config.errors import RocstreamError
-from worker.admin import changelog_name
 from worker.pages import CURSOR_KEY, PAGE_EVENTS, key_prefix, page_key
 from worker.reset import Kind, Reset, Target
 from worker.transport.layout import survey
@@ -123,7 +122,7 @@ def produce_at(job: Job, when: datetime, count: int) -> None:
 def pages(job: Job) -> set[tuple[int, bytes]]:
     """Return the live pages in the changelog."""
     live: set[tuple[int, bytes]] = set()
-    for record in job.read(changelog_name(job.settings), 0):
+    for record in job.read(job.settings.changelog, 0):
         assert record.key is not None
         place = (record.partition, record.key)
         if record.value is None:

@@ -24,8 +24,6 @@ from source import publish
 from stream import plain
 from understanding import Source as Understood
 
-from worker.admin import changelog_name
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -64,7 +62,7 @@ class Ground(NamedTuple):
     @property
     def changelog(self) -> str:
         """The topic of the job's state."""
-        return changelog_name(self.job.settings)
+        return self.job.settings.changelog
 
     def configure(self, topic: str, settings: dict[str, str]) -> None:
         """Change settings of a topic, or with "" of the broker (whose id is 1)."""
