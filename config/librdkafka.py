@@ -27,7 +27,6 @@ SHARED: Final = frozenset(
         "log.thread.name",
         "log_level",
         "message.copy.max.bytes",
-        "message.max.bytes",
         "metadata.max.age.ms",
         "metadata.recovery.rebootstrap.trigger.ms",
         "metadata.recovery.strategy",
@@ -153,6 +152,7 @@ OWNED: Final[Mapping[str, str]] = MappingProxyType(
             ["partitioner", "queuing.strategy"],
             "keys go to the partition where every Kafka client expects them",
         ),
+        "message.max.bytes": "what it writes is cut to what the topics take, which it looks up",
         "allow.auto.create.topics": "topics are created by `rocstream topics create` alone",
         "plugin.library.paths": "the worker loads no foreign code",
     }

@@ -43,8 +43,8 @@ def message(rejection: Rejection, topic: str, partition: int, limit: int) -> Mes
     topic, partition
         Where the record stands.
     limit
-        Bytes that the rejected topic takes in one batch (max.message.bytes), and the producer
-        (message.max.bytes): all of the record counts, its headers and its overhead too.
+        Bytes that the rejected topic takes in one batch (max.message.bytes): all of the record
+        counts, its headers and its overhead too.
 
     Returns
     -------

@@ -136,7 +136,7 @@ class TaskProducer:
             "compression.type": "lz4",
             "batch.num.messages": 20_000,
             "queue.buffering.max.messages": 1_000_000,
-            "message.max.bytes": 1_030_000,
+            "message.max.bytes": TOPIC_BYTES,
             **client,
             "acks": "all",
             "enable.idempotence": True,
