@@ -14,6 +14,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, mo
 from config.paths import FieldPath, KeyPath, OptionalPath, Own, TimePath, ValuePath, render
 from config.values import DurationText, Flag, Section, Table, choice, duration, refuse
 
+KEY_BYTES: Final = 1_024
+"""Of a key, in UTF-8, at the most."""
+
 _LABELS: Final = 10_000
 
 

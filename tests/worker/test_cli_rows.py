@@ -16,10 +16,11 @@ from pyarrow import parquet
 from config import EventSettings
 from config.errors import RocstreamError, SettingsError
 from worker.cli import rows, sources
-from worker.cli.rows import Bad, Event, Keys
+from worker.cli.rows import Bad
 from worker.cli.sources import Format
 from worker.events import Parser
 from worker.replay.lines import Lines, runs
+from worker.rows import Event, Keys
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -18,8 +18,7 @@ from inmemory import HEAD
 
 import worker.replay
 from config.errors import SettingsError
-from worker import admin
-from worker.cli import rows
+from worker import admin, rows
 from worker.cli.commands import app
 from worker.cli.commands import run as rocstream
 from worker.replay.span import bound, span

@@ -19,6 +19,7 @@ from worker.replay import cells
 from worker.replay.files import Member, opened
 from worker.replay.grouping import Stretch
 from worker.replay.lines import Lines
+from worker.rows import Keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -92,7 +93,7 @@ def one_by_one(
     raw: bytes, event: EventSettings, fixed: bytes | None, timestamp: int
 ) -> Iterator[Batch]:
     """What the rows give without any column."""
-    keys = rows.Keys(None, event.key) if isinstance(event.key, tuple) else rows.Keys(fixed, ())
+    keys = Keys(None, event.key) if isinstance(event.key, tuple) else Keys(fixed, ())
     found = list(rows.from_csv(io.BytesIO(raw), "x.csv", event, keys))
     records = []
     refused = cells.Batch()
@@ -142,7 +143,7 @@ def test_each_refused_row_is_known_by_the_line_it_ends_in(table: list[str], firs
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cells, "FIRST_ROWS", first)
         runs = list(cells.runs(io.BytesIO(raw), "x.csv", [event], None, 0, known))
-    found = rows.from_csv(io.BytesIO(raw), "x.csv", event, rows.Keys(None, ("key",)))
+    found = rows.from_csv(io.BytesIO(raw), "x.csv", event, Keys(None, ("key",)))
     bad = {at: (one.line, one.why) for at, one in enumerate(found) if isinstance(one, rows.Bad)}
     refused = [one for run in runs for batch in run.batches(0) for one in batch.rejections]
     told = {

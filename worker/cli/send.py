@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rich.progress import Task
 
     from config import EventSettings
-    from worker.cli.rows import Keys
     from worker.replay.files import Member
+    from worker.rows import Keys
 
 _REPORT_EVERY: Final = 512
 
@@ -41,10 +41,7 @@ def send(
     ],
     config: options.ConfigFile = None,
     *,
-    key: Annotated[
-        str | None,
-        typer.Option("--key", metavar="TEXT", help="One key for all events.", show_default=False),
-    ] = None,
+    key: sources.KeyOption = None,
     key_field: Annotated[
         str | None,
         typer.Option(
@@ -54,9 +51,7 @@ def send(
             show_default=False,
         ),
     ] = None,
-    form: Annotated[
-        Format, typer.Option("--format", help="How the sources are written; auto: by their names.")
-    ] = Format.AUTO,
+    form: sources.FormatOption = Format.AUTO,
     skip_bad: Annotated[
         bool,
         typer.Option("--skip-bad", help="Leave lines out that cannot be sent, instead of ending."),

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
 
 from config import Own
 from worker.cli import rows
@@ -16,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from config import EventSettings
-    from worker.cli.rows import Bad, Event, Keys
+    from worker.cli.rows import Bad
     from worker.replay.files import Member
+    from worker.rows import Event, Keys
 
 
 class Format(StrEnum):
@@ -32,6 +35,16 @@ class Format(StrEnum):
     def given(self) -> str | None:
         """The format itself; None for `auto`."""
         return None if self is Format.AUTO else self.value
+
+
+FormatOption = Annotated[
+    Format, typer.Option("--format", help="How the sources are written; auto: by their names.")
+]
+
+KeyOption = Annotated[
+    str | None,
+    typer.Option("--key", metavar="TEXT", help="One key for all lines.", show_default=False),
+]
 
 
 class Source(NamedTuple):

@@ -15,9 +15,10 @@ from worker.events._columns cimport Gathering
 from worker.events._decimal cimport nearest
 from worker.events._json cimport Number, anything, blank, is_utf8, number, text
 
+from config.event import KEY_BYTES
 from engine.events import HEAVIEST, LIGHTEST
 from worker.events.document import VALUE_LIMIT
-from worker.events.fields import KEY_BYTES, TIME_MAX
+from worker.events.fields import TIME_MAX
 from worker.events.reading import HEARTBEAT
 
 cdef enum:  # what a field is for
@@ -44,6 +45,9 @@ cdef enum Outcome:
 cdef enum:
     CLASSES = 16  # texts of the map at the most
     DEPTH = 8  # parts of a path at the most
+
+MOST_TEXTS = CLASSES
+MOST_PARTS = DEPTH
 
 cdef int64_t LATEST = TIME_MAX
 cdef double LEAST_WEIGHT = LIGHTEST, MOST_WEIGHT = HEAVIEST

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from config import EventSettings
+from config.event import KEY_BYTES
 from worker.events.document import VALUE_LIMIT
 from worker.events.fields import (
     INTEGER_MAX,
     INTEGER_MIN,
     INTEGER_TEXT,
-    KEY_BYTES,
     NUMBER_TEXT,
     TIME_MAX,
     Fields,

@@ -6,6 +6,7 @@ import re
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from config.event import KEY_BYTES
 from config.paths import Own, render
 from engine.events import HEAVIEST, LIGHTEST
 from worker.events.document import MISSING
@@ -14,7 +15,6 @@ from worker.events.reasons import RefusedError, bounded, excerpt
 if TYPE_CHECKING:
     from config import EventSettings
 
-KEY_BYTES = 1024
 INTEGER_MIN, INTEGER_MAX = -(1 << 63), (1 << 64) - 1
 TIME_MAX = 253_402_300_799_999
 """The last millisecond of the year 9999: no `max_ahead` reaches beyond."""

@@ -21,23 +21,19 @@ if TYPE_CHECKING:
 COMPILED: Final = core.COMPILED
 """Whether blocks can be made and read."""
 
-MOST_TEXTS: Final = 16
-MOST_PARTS: Final = 8
-"""Texts of labels, and parts of a path, that the compiled core takes."""
-
 if COMPILED:
     from worker.events import _block, _columns, _scan
 
 
 def scanner(fields: Fields) -> Scanner | None:
     """Make what reads records as the settings say; None where that is left to the plain loop."""
-    if not COMPILED or not fields.plain_numbers or len(fields.texts) > MOST_TEXTS:
+    if not COMPILED or not fields.plain_numbers or len(fields.texts) > _scan.MOST_TEXTS:
         return None
     paths = (
         *(fields.score_path, fields.label_path),
         *(fields.key_path, fields.time_path, fields.weight_path),
     )
-    if any(path and (path[0] == HEARTBEAT or len(path) > MOST_PARTS) for path in paths):
+    if any(path and (path[0] == HEARTBEAT or len(path) > _scan.MOST_PARTS) for path in paths):
         return None
     return _scan.Scanner(paths, fields.texts, fields.factor, fields.divisor, fields.max_ahead)
 

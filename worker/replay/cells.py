@@ -2,7 +2,7 @@
 
 The quick way takes only what a row by itself would give with the same outcome; whatever it does not
 know (a short row, a score that is no number, a label that is no class) sends its piece of the rows
-to the rules of ``worker.cli.rows`` and through the parser.
+to the rules of ``worker.rows`` and through the parser.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from config.event import KEY_BYTES
 from worker.events import Batch, Parser, Rejection
-from worker.events.fields import KEY_BYTES, Fields
+from worker.events.fields import Fields
 from worker.events.reasons import RefusedError
 from worker.events.record import Taken
 from worker.replay.grouping import Columns, Stretch, batches, heavy_enough
 from worker.replay.lines import more
 from worker.replay.records import RecordRun
+from worker.rows import Keys, Shape, header_of, label_of, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -196,9 +198,6 @@ def runs(
     SettingsError
         When a column that the settings name is missing.
     """
-    # The commands import this package, and the rows are theirs.
-    from worker.cli.rows import header_of  # noqa: PLC0415
-
     piped = None if file.seekable() else _Piped(file)
     raw: Any = piped or file
     with io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text:
@@ -299,11 +298,8 @@ class _Way:
         fixed: bytes | None,
         timestamp: int,
     ) -> None:
-        from worker.cli import rows  # noqa: PLC0415 - see above
-
-        self._rules = rows
-        keys = rows.Keys(None, event.key) if isinstance(event.key, tuple) else rows.Keys(fixed, ())
-        self._shape = rows.Shape(header, name, event, keys)
+        keys = Keys(None, event.key) if isinstance(event.key, tuple) else Keys(fixed, ())
+        self._shape = Shape(header, name, event, keys)
         self._event = event
         self._fixed, self._timestamp = fixed, timestamp
         self._fields = Fields(event)
@@ -382,7 +378,7 @@ class _Way:
         if not cell.strip():
             return _UNLABELLED
         try:
-            return self._fields.label(self._rules.label_of(cell, self._event))
+            return self._fields.label(label_of(cell, self._event))
         except RefusedError:
             return _ODD
 
@@ -409,7 +405,7 @@ class _Way:
 
     def _dates(self, cells: list[str]) -> NDArray[Any] | None:
         """Return ISO times, or numbers with a point, in the unit; None where one is odd."""
-        unit, time_of = self._event.time_unit, self._rules.time_of
+        unit = self._event.time_unit
         try:
             times = np.array([time_of(cell, unit) for cell in cells], np.float64)
         except ValueError:

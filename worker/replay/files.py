@@ -13,8 +13,9 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from config import Own
 from config.errors import RocstreamError, SettingsError
+from config.event import KEY_BYTES
 from config.paths import parse, render
-from worker.events.fields import KEY_BYTES, TIME_MAX
+from worker.events.fields import TIME_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -16,9 +16,10 @@ import numpy as np
 
 from config import Own
 from config.errors import RocstreamError, SettingsError
+from config.event import KEY_BYTES
 from config.paths import render
 from worker.events import Parser
-from worker.events.fields import KEY_BYTES, TIME_MAX, TIME_UNITS
+from worker.events.fields import TIME_MAX, TIME_UNITS
 from worker.events.record import Taken
 from worker.replay.files import needed
 from worker.replay.grouping import Columns, Stretch, batches, heavy_enough
