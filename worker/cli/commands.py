@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from config.errors import RocstreamError
-from worker.cli import topics
+from worker.cli import options, topics
 from worker.cli.check import check
 from worker.cli.demo import demo
 from worker.cli.replay import replay
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 # What the parser raises for a wrong option, a missing argument or an unknown command.
 UsageError: Final[Any] = typer.BadParameter.__bases__[0]
 
-INTERRUPTED: Final = 130
 _WRONG_USE: Final = 2
 
 
@@ -94,7 +93,7 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
     try:
         code = app(arguments, prog_name="rocstream", standalone_mode=False)
     except typer.Abort:
-        return INTERRUPTED
+        return options.INTERRUPTED
     except SystemExit as end:
         if _closed_pipe(end):
             return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Console
@@ -13,6 +13,9 @@ from config import log
 
 if TYPE_CHECKING:
     from config import Settings
+
+INTERRUPTED: Final = 130
+"""The exit code of what Ctrl-C ended."""
 
 ConfigFile = Annotated[
     Path | None,

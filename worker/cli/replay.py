@@ -7,10 +7,9 @@ from typing import Annotated, Final
 
 import typer
 
-from worker.cli import options
+from worker.cli import options, sources
 from worker.cli.sources import Format
 
-INTERRUPTED: Final = 130
 STDOUT: Final = "-"
 
 
@@ -78,13 +77,8 @@ def replay(  # noqa: PLR0913 - the options of a command
             show_default=False,
         ),
     ] = None,
-    form: Annotated[
-        Format, typer.Option("--format", help="How the sources are written; auto: by their names.")
-    ] = Format.AUTO,
-    key: Annotated[
-        str | None,
-        typer.Option("--key", metavar="TEXT", help="One key for all lines.", show_default=False),
-    ] = None,
+    form: sources.FormatOption = Format.AUTO,
+    key: sources.KeyOption = None,
     key_field: Annotated[
         str | None,
         typer.Option(
@@ -237,4 +231,4 @@ def replay(  # noqa: PLR0913 - the options of a command
     results = options.stderr() if out == STDOUT else options.stdout()
     outcome = Backtest(settings, given).run(results, options.stderr())
     if not outcome.whole:
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(options.INTERRUPTED)

@@ -12,6 +12,7 @@ from rich import box
 from rich.table import Table
 
 from config.errors import RocstreamError, SettingsError
+from config.values import plural
 from worker import admin
 from worker.cli import options
 
@@ -102,8 +103,8 @@ def reset(
     with options.stderr().status("moving the job"):
         done = list(job.apply(moves))
     typer.echo(
-        f"The job {settings.kafka.group} is moved: {_count(len(done), 'partition')}, "
-        f"{_count(sum(move.pages for move in moves), 'page')} of state dropped. "
+        f"The job {settings.kafka.group} is moved: {plural(len(done), 'partition')}, "
+        f"{plural(sum(move.pages for move in moves), 'page')} of state dropped. "
         "Workers may start again."
     )
 
@@ -182,7 +183,7 @@ def _between(move: Move) -> str:
 
 
 def _confirmed(settings: Settings, moves: Sequence[Move]) -> bool:
-    pages = _count(sum(move.pages for move in moves), "page")
+    pages = plural(sum(move.pages for move in moves), "page")
     return typer.confirm(
         f"Drop {pages} of state and move the job {settings.kafka.group}?", err=True
     )
@@ -194,7 +195,3 @@ def _say_if_running(job: Reset) -> None:
         job.refuse_while_running()
     except RocstreamError as error:
         typer.echo(f"rocstream: {error}", err=True)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

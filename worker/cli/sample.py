@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from config.errors import RocstreamError
 from config.kafka import librdkafka
 from worker.events import Parser
+from worker.events.record import Taken
 
 if TYPE_CHECKING:
     from config import Settings
@@ -21,15 +22,6 @@ RECORDS: Final = 20_000
 SECONDS: Final = 15.0
 _CALL_SECONDS: Final = 10.0
 _RUN: Final = 1_000
-
-
-class Record(NamedTuple):
-    """A record as the parser takes it; `timestamp` in ms."""
-
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
 
 
 class Sample(NamedTuple):
@@ -85,7 +77,7 @@ def sample(settings: Settings, partitions: int) -> Sample:
     return Sample(looked_at, len(places), scattered, rejected, first, unlabelled)
 
 
-def _read(settings: Settings, partitions: int) -> dict[int, list[Record]]:
+def _read(settings: Settings, partitions: int) -> dict[int, list[Taken]]:
     topic = settings.topics.events
     consumer = Consumer(
         {
@@ -118,8 +110,8 @@ def _read(settings: Settings, partitions: int) -> dict[int, list[Record]]:
         consumer.close()
 
 
-def _consume(consumer: Consumer, unread: set[int]) -> dict[int, list[Record]]:
-    found: defaultdict[int, list[Record]] = defaultdict(list)
+def _consume(consumer: Consumer, unread: set[int]) -> dict[int, list[Taken]]:
+    found: defaultdict[int, list[Taken]] = defaultdict(list)
     deadline = time.monotonic() + SECONDS
     while unread and time.monotonic() < deadline:
         for message in consumer.consume(_RUN, timeout=0.2):
@@ -129,7 +121,7 @@ def _consume(consumer: Consumer, unread: set[int]) -> dict[int, list[Record]]:
                 continue
             if error is None:
                 found[partition].append(
-                    Record(
+                    Taken(
                         message.offset() or 0,
                         message.timestamp()[1],
                         message.key(),
