@@ -71,6 +71,7 @@ def with_properties(
     extra: Mapping[str, str],
     ports: tuple[int, int],
     *,
+    brief: bool = True,
     heap: int = 512,
     within: Path | None = None,
 ) -> JavaBroker:
@@ -82,6 +83,8 @@ def with_properties(
         Broker properties, before those that every broker of the tests has.
     ports
         Of its listeners PLAINTEXT and CONTROLLER.
+    brief
+        Whether it lives for a test: then Java compiles quickly rather than well.
     heap
         Java's, in MB.
     within
@@ -94,7 +97,7 @@ def with_properties(
             "openjdk-17-jre-headless maven)."
         )
     return JavaBroker(
-        java, kafka_jars(), brief=True, ports=ports, extra=extra, heap=heap, within=within
+        java, kafka_jars(), brief=brief, ports=ports, extra=extra, heap=heap, within=within
     )
 
 

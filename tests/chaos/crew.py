@@ -22,6 +22,12 @@ REPLACED = "another worker has joined the group"
 """What one says that was frozen while another took its static name."""
 
 
+def cpu(pid: int) -> float:
+    """Return how many seconds of CPU a process has used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Ended(NamedTuple):
     """A worker that ended although nobody asked it to."""
 
@@ -77,8 +83,7 @@ class Worker:
 
     def cpu(self) -> float:
         """Seconds of CPU it has used so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu(self.process.pid)
 
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal."""

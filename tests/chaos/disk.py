@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from crew import Crew
-from ground import drain, expected_count, ground, judge, understand_source
+from ground import drain, expected_count, ground, judge, on_java, understand_source
 from reading import Reader
 from source import Source
 
@@ -131,7 +131,7 @@ def _done(*command: str) -> bool:
 
 def run(seconds: float, seed: int) -> Result:
     """Let the disk fill up, leave it so for a time, make room, and check."""
-    with disk() as full, ground(PARTITIONS, java=True, within=full.folder) as made:
+    with disk() as full, ground(PARTITIONS, broker=on_java({}, within=full.folder)) as made:
         crew = Crew(made.job.path, made.folder)
         try:
             return _run(made, full, crew, seconds, seed)

@@ -26,8 +26,10 @@ from understanding import Source as Understood
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
     from crew import Crew
+    from kafka_broker import Broker
 
 ROOT = Path(__file__).resolve().parents[2]
 WINDOWS = (Window("last-500", 500, 50), Window("last-64", 64, 20))
@@ -72,7 +74,7 @@ class Ground(NamedTuple):
             for setting, value in settings.items()
         ]
         resource = ConfigResource(kind, name, incremental_configs=entries)
-        admin = AdminClient({"bootstrap.servers": self.servers})
+        admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
         for future in admin.incremental_alter_configs([resource]).values():
             future.result(20)
 
@@ -83,13 +85,10 @@ def ground(
     windows: tuple[Window, ...] = WINDOWS,
     *,
     compacting: bool = False,
-    java: bool = False,
-    within: Path | None = None,
+    commit_interval: str = "20ms",
+    broker: Broker | None = None,
 ) -> Iterator[Ground]:
-    """Start a broker (with `java` one on Java) and make a job on it; both are gone at the end.
-
-    The files of one on Java are `within` a folder.
-    """
+    """Start a broker, by default one that may be hurt, and make a job on it; both go at the end."""
     monitors = "".join(
         f'[[monitor]]\nname = "{w.name}"\nmetrics = ["auc", "h"]\n'
         f'window = {{ kind = "count", size = {w.size}, slide = {w.slide} }}\n'
@@ -97,31 +96,38 @@ def ground(
     )
     with (
         tempfile.TemporaryDirectory(prefix="rocstream-chaos-") as folder,
-        _broker(java=java, within=within) as broker,
+        _running(broker or brokers().find(own=True)) as running,
     ):
-        job = Job(broker.bootstrap_servers, Path(folder), monitors, partitions)
+        job = Job(running.bootstrap_servers, Path(folder), monitors, partitions, commit_interval)
         job.create_topics()
-        made = Ground(broker, job, Path(folder))
+        made = Ground(running, job, Path(folder))
         if compacting:
             made.configure("", CLEANER)
             made.configure(made.changelog, COMPACTION)
         yield made
 
 
-@contextmanager
-def _broker(*, java: bool, within: Path | None) -> Iterator[Any]:
+def brokers() -> ModuleType:
+    """Return tests/brokers.py, which starts them."""
     # By its path: with tests/ on sys.path, its folders would hide the packages of the same names.
     spec = importlib.util.spec_from_file_location("brokers", ROOT / "tests" / "brokers.py")
     assert spec is not None
     assert spec.loader is not None
-    brokers = importlib.util.module_from_spec(spec)
-    sys.modules["brokers"] = brokers
-    spec.loader.exec_module(brokers)
-    broker = (
-        brokers.with_properties({}, tuple(brokers.free_ports(2)), within=within)
-        if java
-        else brokers.find(own=True)
-    )
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["brokers"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def on_java(properties: dict[str, str], **how: Any) -> Broker:
+    """Return a broker on Java, not started yet, with properties of its own."""
+    module = brokers()
+    found: Broker = module.with_properties(properties, tuple(module.free_ports(2)), **how)
+    return found
+
+
+@contextmanager
+def _running(broker: Broker) -> Iterator[Broker]:
     try:
         broker.start()
         yield broker

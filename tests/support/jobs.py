@@ -55,10 +55,11 @@ GOOD = orjson.dumps({"score": 0.5, "label": 1})
 
 
 class Read(NamedTuple):
-    """A record as a read_committed reader sees it."""
+    """A record as a read_committed reader sees it; `time` is its timestamp in ms."""
 
     partition: int
     offset: int
+    time: int
     key: bytes | None
     value: bytes | None
     headers: dict[str, bytes]
@@ -67,7 +68,14 @@ class Read(NamedTuple):
 class Job:
     """A settings file with names of its own, the topics it needs, and workers on it."""
 
-    def __init__(self, bootstrap_servers: str, folder: Path, text: str, partitions: int) -> None:
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        folder: Path,
+        text: str,
+        partitions: int,
+        commit_interval: str = "20ms",
+    ) -> None:
         name = f"job-{uuid.uuid4().hex[:8]}"
         self.servers = bootstrap_servers
         self.path = folder / f"{name}.toml"
@@ -76,7 +84,7 @@ class Job:
 [kafka]
 bootstrap_servers = "{bootstrap_servers}"
 group = "{name}"
-commit_interval = "20ms"
+commit_interval = "{commit_interval}"
 
 [topics]
 events = "{name}-events"
@@ -226,6 +234,7 @@ format = "json"
                             Read(
                                 message.partition(),
                                 message.offset(),
+                                message.timestamp()[1],
                                 message.key(),
                                 message.value(),
                                 dict(message.headers() or []),
