@@ -40,26 +40,6 @@ cdef inline uint32_t rank_upto(const double *keys, double score) noexcept nogil:
     return <uint32_t> (8 * group + upto_in_eight(keys + 8 * group, score))
 
 
-cdef inline uint32_t end_of_tie(
-    const double *keys, uint32_t rank, uint32_t size, double score
-) noexcept nogil:
-    """The rank behind the keys that equal `score`, of which the first would have `rank`."""
-    while rank < size and keys[rank] == score:
-        rank += 1
-    return rank
-
-
-cdef inline void open_key(double *keys, uint32_t rank, uint32_t size, double score) noexcept nogil:
-    """Enter a key into `size` of them."""
-    memmove(keys + rank + 1, keys + rank, sizeof(double) * (size - rank))
-    keys[rank] = score
-
-
-cdef inline void close_key(double *keys, uint32_t rank, uint32_t size) noexcept nogil:
-    """Take a key out of `size` of them; what comes to stand behind the last is the caller's."""
-    memmove(keys + rank, keys + rank + 1, sizeof(double) * (size - rank - 1))
-
-
 cdef inline void open_count(uint64_t *counts, uint32_t rank, uint32_t size) noexcept nogil:
     """Enter a running count without events."""
     memmove(counts + rank + 1, counts + rank, sizeof(uint64_t) * (size - rank))

@@ -15,6 +15,9 @@ cdef class Roc:
 
     cdef Status enter(self, double score, bint label) noexcept nogil
     cdef Status leave(self, double score, bint label) noexcept nogil
+    cdef Status exchange(
+        self, double old, bint its_label, double score, bint label
+    ) noexcept nogil
     cdef int add_event(self, double score, bint label, double weight) except -1
     cdef int remove_event(self, double score, bint label, double weight) except -1
     cdef int enter_all(self, Batch batch) except -1

@@ -287,6 +287,19 @@ cdef class Roc:
             self.edge_list.touch(score, 0 - (POSITIVE if label else NEGATIVE), not label)
         return status
 
+    cdef Status exchange(
+        self, double old, bint its_label, double score, bint label
+    ) noexcept nogil:
+        """Take an event of weight 1 out and put another in, while `blocks` is None."""
+        cdef Status status = self.tree.exchange(old, its_label, score, label)
+        self.edge_list.since += 2
+        if status == DONE and self.edge_list.live:
+            self.edge_list.touch(old, 0 - (POSITIVE if its_label else NEGATIVE), not its_label)
+        # Without memory the list rests.
+        if status == DONE and self.edge_list.live:
+            self.edge_list.touch(score, POSITIVE if label else NEGATIVE, label)
+        return status
+
     cdef int add_event(self, double score, bint label, double weight) except -1:
         if weight == 1 and self.blocks is None:
             return refuse(self.enter(score, label), score, label)

@@ -13,6 +13,15 @@ cdef class Tree(Balanced):
 
     cdef Status add(self, double score, bint label) noexcept nogil
     cdef Status remove(self, double score, bint label) noexcept nogil
+    cdef Status exchange(
+        self, double old, bint its_label, double score, bint label
+    ) noexcept nogil
+    cdef Status put_in(
+        self, Step *path, uint32_t leaf, uint64_t below, double score, bint label
+    ) noexcept nogil
+    cdef Status take_out(
+        self, Step *path, uint32_t leaf, uint64_t below, double score, bint label
+    ) noexcept nogil
     cdef void clear(self) noexcept nogil
 
     cdef double auc(self) noexcept nogil

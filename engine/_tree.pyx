@@ -28,27 +28,10 @@ from engine._counts cimport (
     positives,
 )
 from engine._inner cimport Inner, add_after, counts_before, slot_of
-from engine._leaf cimport (
-    LEAF,
-    Head,
-    add_from,
-    close_count,
-    close_key,
-    end_of_tie,
-    open_count,
-    open_key,
-    rank_below,
-    rank_upto,
-)
+from engine._keys cimport drop_key, enter_key, find_key
+from engine._leaf cimport LEAF, Head, add_from, close_count, open_count, rank_upto
 from engine._pool cimport NONE
 from engine._ratio cimport ratio
-
-
-cdef inline void drop_key(double *keys, Head *head, uint32_t rank) noexcept nogil:
-    """Take a key out of a leaf."""
-    close_key(keys, rank, head.size)
-    head.size -= 1
-    keys[head.size] = INFINITY
 
 
 @cython.final
@@ -67,11 +50,8 @@ cdef class Tree(Balanced):
     cdef Status add(self, double score, bint label) noexcept nogil:
         """Count one event; anything but DONE leaves the tree as it was."""
         cdef Step path[MAX_HEIGHT]
-        cdef uint64_t event = one_event(label)
-        cdef uint64_t below, before, at = 0
-        cdef uint64_t *counts
-        cdef uint32_t leaf, rank, end, size, level
-        cdef Status status
+        cdef uint64_t below
+        cdef uint32_t leaf
         if self.root == NONE:
             if not self.reserve_leaves(1):
                 return NO_MEMORY
@@ -79,29 +59,91 @@ cdef class Tree(Balanced):
         elif events(self.total) == LIMIT:
             return TOO_MANY
         leaf = self.descend(score, path, &below)
+        return self.put_in(path, leaf, below, score, label)
+
+    cdef Status remove(self, double score, bint label) noexcept nogil:
+        """Forget one event; ABSENT leaves the tree as it was. Never needs memory."""
+        cdef Step path[MAX_HEIGHT]
+        cdef uint64_t below
+        cdef uint32_t leaf
+        if self.root == NONE:
+            return ABSENT
+        leaf = self.descend(score, path, &below)
+        return self.take_out(path, leaf, below, score, label)
+
+    cdef Status exchange(
+        self, double old, bint its_label, double score, bint label
+    ) noexcept nogil:
+        """Forget one event and count another.
+
+        ABSENT leaves the tree as it was, NO_MEMORY without the old event. As `remove` and `add`, but
+        that both ways down are gone at a time, so that the processor need not wait for one to go
+        the other.
+        """
+        cdef Step its_path[MAX_HEIGHT]
+        cdef Step path[MAX_HEIGHT]
+        cdef uint64_t its_below = 0, below = 0
+        cdef uint32_t its_node = self.root, node = self.root, level = self.height, free
+        cdef Inner *its_inner
+        cdef Inner *inner
+        cdef Status status
+        if self.root == NONE:
+            return ABSENT
+        while level:
+            level -= 1
+            its_inner = &self.inners[its_node]
+            inner = &self.inners[node]
+            its_path[level].node = its_node
+            path[level].node = node
+            its_path[level].slot = slot_of(its_inner, old)
+            path[level].slot = slot_of(inner, score)
+            its_below += counts_before(its_inner, its_path[level].slot)
+            below += counts_before(inner, path[level].slot)
+            its_node = its_inner.child[its_path[level].slot]
+            node = inner.child[path[level].slot]
+        free = self.leaf_pool.free_size
+        status = self.take_out(its_path, its_node, its_below, old, its_label)
+        if status != DONE:
+            return status
+        if self.root == NONE or self.leaf_pool.free_size != free:
+            # Leaves have joined: there is another way down.
+            return self.add(score, label)
+        if node != its_node and old < score:
+            below -= one_event(its_label)
+        return self.put_in(path, node, below, score, label)
+
+    cdef Status put_in(
+        self, Step *path, uint32_t leaf, uint64_t below, double score, bint label
+    ) noexcept nogil:
+        """Count an event in the leaf of its score, given the way and the counts before it."""
+        cdef uint64_t event = one_event(label)
+        cdef uint64_t before, found, at = 0
+        cdef uint64_t *counts
         cdef double *keys = self.leaves[leaf].keys
         cdef Head *head = &self.heads[leaf]
-        size = head.size
-        rank = rank_below(keys, score)
-        end = end_of_tie(keys, rank, size, score)
+        cdef uint32_t size = head.size, rank, end, level
+        cdef Status status
+        found = find_key(keys, size, score)
+        rank = <uint32_t> found
+        end = found >> 32
         if size == LEAF and (head.side == NONE or rank == end):
             status = self.make_room(path, leaf, rank, score)
             return status if status != DONE else self.add(score, label)
         if head.side == NONE:
             before = count_bits(head.labels, rank)
+            enter_key(keys, rank, size, score)
             if rank == end:
                 self.distinct += 1
             else:
                 at = count_bits(head.labels, end) - before
                 rank = rank if label else end
-            open_key(keys, rank, size, score)
             head.labels = insert_bit(head.labels, rank, label)
             head.size = size + 1
         else:
             counts = self.sides[head.side].counts
             if rank == end:
                 self.distinct += 1
-                open_key(keys, rank, size, score)
+                enter_key(keys, rank, size, score)
                 open_count(counts, rank, size)
                 size += 1
                 head.size = size
@@ -114,20 +156,19 @@ cdef class Tree(Balanced):
             add_after(&self.inners[path[level].node], path[level].slot, event)
         return DONE
 
-    cdef Status remove(self, double score, bint label) noexcept nogil:
-        """Forget one event; ABSENT leaves the tree as it was. Never needs memory."""
-        cdef Step path[MAX_HEIGHT]
+    cdef Status take_out(
+        self, Step *path, uint32_t leaf, uint64_t below, double score, bint label
+    ) noexcept nogil:
+        """Forget an event of the leaf of its score, given as for `put_in`."""
         cdef uint64_t event = one_event(label)
-        cdef uint64_t below, before, at = event
+        cdef uint64_t before, found, at = event
         cdef uint64_t *counts
-        cdef uint32_t leaf, rank, end, level
-        if self.root == NONE:
-            return ABSENT
-        leaf = self.descend(score, path, &below)
         cdef double *keys = self.leaves[leaf].keys
         cdef Head *head = &self.heads[leaf]
-        rank = rank_below(keys, score)
-        end = end_of_tie(keys, rank, head.size, score)
+        cdef uint32_t rank, end, level
+        found = find_key(keys, head.size, score)
+        rank = <uint32_t> found
+        end = found >> 32
         if rank == end:
             return ABSENT
         if head.side == NONE:
@@ -139,7 +180,8 @@ cdef class Tree(Balanced):
                 return ABSENT
             at -= event
             head.labels = delete_bit(head.labels, rank)
-            drop_key(keys, head, rank)
+            drop_key(keys, rank, head.size, score)
+            head.size -= 1
         else:
             counts = self.sides[head.side].counts
             before = counts[rank - 1] if rank else 0
@@ -150,7 +192,8 @@ cdef class Tree(Balanced):
             add_from(counts, rank, head.size, 0 - event)
             if at == 0:
                 close_count(counts, rank, head.size)
-                drop_key(keys, head, rank)
+                drop_key(keys, rank, head.size, score)
+                head.size -= 1
         self.distinct -= at == 0
         self.total -= event
         if self.total == 0:

@@ -5,7 +5,16 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from engine._counts cimport bits_below, events, negatives, positives
 from engine._inner cimport FAN, Inner, counts_before
-from engine._leaf cimport LEAF, SPREAD, Head
+from engine._keys cimport (
+    drop_in_fours,
+    drop_plainly,
+    enter_in_fours,
+    enter_plainly,
+    find_in_fours,
+    find_plainly,
+    has_fours,
+)
+from engine._leaf cimport LEAF, SPREAD, Head, Leaf
 from engine._pool cimport NONE
 from engine._tree cimport MAX_HEIGHT, Step, Tree
 
@@ -92,4 +101,27 @@ cdef uint64_t check_leaf(Tree tree, uint32_t leaf, double low, double high) exce
         assert head.labels & ~bits_below(head.size) == 0
     else:
         assert events(total) > SPREAD
+    if has_fours():
+        for i in range(min(head.size + 1, LEAF)):
+            check_fours(&tree.leaves[leaf], head.size, keys[i] if i < head.size else 0)
     return total
+
+
+cdef int check_fours(const Leaf *leaf, uint32_t size, double score) except -1:
+    """Assert that what goes over all keys does the same as what asks how many there are."""
+    cdef Leaf fours = leaf[0], plain = leaf[0]
+    cdef uint64_t found = find_plainly(plain.keys, size, score)
+    cdef uint32_t rank = <uint32_t> found, i
+    assert find_in_fours(fours.keys, score) == found
+    if rank < found >> 32:
+        drop_in_fours(fours.keys, score)
+        drop_plainly(plain.keys, rank, size)
+        size -= 1
+        for i in range(LEAF):
+            assert fours.keys[i] == plain.keys[i]
+    if size < LEAF:
+        enter_in_fours(fours.keys, score)
+        enter_plainly(plain.keys, rank, size, score)
+        for i in range(LEAF):
+            assert fours.keys[i] == plain.keys[i]
+    return 0

@@ -206,12 +206,13 @@ cdef class CountWindow(BulkWindow):
             left = reader.every - self.seen % reader.every
         for i in range(batch.size):
             # The event numbered `leaving + i` from the oldest on leaves when i enters.
-            if leaving + i >= 0:
+            if leaving + i < 0:
+                refuse(roc.enter(batch.scores[i], batch.labels[i]), 0, 0)
+            else:
                 at = place(ring, batch, leaving + i, &scores, &labels)
-                roc.leave(scores[at], labels[at])
-            status = roc.enter(batch.scores[i], batch.labels[i])
-            if status != DONE:
-                refuse(status, batch.scores[i], batch.labels[i])
+                status = roc.exchange(scores[at], labels[at], batch.scores[i], batch.labels[i])
+                if status != DONE:
+                    refuse(status, scores[at], labels[at])
             left -= 1
             if left == 0:
                 left = reader.every
