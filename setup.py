@@ -41,6 +41,7 @@ MODULES = (
     "engine._ordinal",
     "engine._ordinal_window",
     "engine._timeline",
+    "engine._strays",
     "engine._reader",
     "engine._bulk",
     "engine._weights",

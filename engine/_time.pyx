@@ -6,12 +6,16 @@ from engine._batch cimport Batch
 from engine._bulk cimport BulkWindow
 from engine._reader cimport Reader
 from engine._roc cimport Roc
+from engine._strays cimport Stray, Strays
 from engine._timeline cimport LATE, Timeline
 
 import numpy as np
 
 from engine._bulk import readings as readings_now
 from engine.events import at_least, time_of
+
+cdef enum:
+    NEAR = 32  # younger events that are moved out of the way of one that comes late
 
 
 cdef class TimeWindow(BulkWindow):
@@ -40,7 +44,7 @@ cdef class TimeWindow(BulkWindow):
 
     Notes
     -----
-    An event that comes late by k events costs O(k + log n).
+    An event costs O(log n), in whichever order they come.
 
     Examples
     --------
@@ -60,7 +64,8 @@ cdef class TimeWindow(BulkWindow):
     cdef uint64_t reach  # how old an event may be
     cdef int64_t moment
     cdef bint begun
-    cdef Timeline events
+    cdef Timeline events  # most of them, in order
+    cdef Strays strays  # those that came after many younger ones; the last of all is never here
 
     def __cinit__(self, duration):
         self.duration = at_least("duration", duration, 1)
@@ -68,10 +73,11 @@ cdef class TimeWindow(BulkWindow):
         self.reach = min(self.duration - 1, 2**64 - 1)
         self.built = Roc()
         self.events = Timeline()
+        self.strays = Strays()
 
     def __len__(self):
         """Return how many events are inside; O(1)."""
-        return self.events.held
+        return self.held()
 
     @property
     def roc(self):
@@ -86,7 +92,7 @@ cdef class TimeWindow(BulkWindow):
     @property
     def span(self):
         """Least and greatest time inside, ms; now when empty."""
-        return self.moment_of(0), self.moment_of(self.events.held - 1)
+        return self.start(), self.end()
 
     def advance(self, time):
         """Move on to a time: what lies at or before time - duration leaves. O(log n) each.
@@ -111,7 +117,7 @@ cdef class TimeWindow(BulkWindow):
 
     def __reduce__(self):
         return type(self)._of_rows, (
-            self.duration, self.seen, self.late, self.now, self.events.rows()
+            self.duration, self.seen, self.late, self.now, self.rows()
         )
 
     @classmethod
@@ -126,6 +132,10 @@ cdef class TimeWindow(BulkWindow):
         window.late = late
         return window
 
+    cdef list rows(self):
+        """Score, label, weight and time of every event, the first to leave first."""
+        return sorted(self.events.rows() + self.strays.rows(), key=lambda row: row[3])
+
     # A run of events
 
     cdef int take(self, Batch batch, bint timed, Reader reader) except -1:
@@ -137,6 +147,7 @@ cdef class TimeWindow(BulkWindow):
             raise ValueError("a time window needs a time with every event")
         self.whole()
         self.events.reserve(batch.size, True)
+        self.strays.begin()
         oldest, held = self.events.oldest, self.events.held
         if reader is not None:
             left = reader.every - self.seen % reader.every
@@ -150,21 +161,17 @@ cdef class TimeWindow(BulkWindow):
                     batch.labels[i] = LATE
                 else:
                     self.built.add_event(batch.scores[i], batch.labels[i], weight)
-                    self.events.insert(batch.scores[i], batch.labels[i], weight, time, True)
+                    self.insert(batch, i, weight, time)
                 self.seen += 1
                 left -= 1
                 if left == 0:
                     left = reader.every
-                    reader.read(
-                        self.built,
-                        self.events.held,
-                        self.moment_of(0),
-                        self.moment_of(self.events.held - 1),
-                    )
+                    reader.read(self.built, self.held(), self.start(), self.end())
             if reader is not None:
                 reader.gather()
         except BaseException:
             self.events.go_back(batch, self.seen - seen, oldest, held, True)
+            self.strays.go_back(seen)
             self.begun, self.moment, self.seen, self.late = begun, moment, seen, late
             self.make_anew()
             raise
@@ -176,9 +183,11 @@ cdef class TimeWindow(BulkWindow):
         cdef int64_t moment = self.moment
         cdef bint begun = self.begun
         self.whole()
+        self.strays.begin()
         try:
             self.move_to(time)
         except BaseException:
+            self.strays.go_back(self.seen)
             self.events.oldest, self.events.held = oldest, held
             self.begun, self.moment = begun, moment
             self.make_anew()
@@ -186,20 +195,14 @@ cdef class TimeWindow(BulkWindow):
         return 0
 
     cdef int read_now(self, Reader reader) except -1:
-        reader.read(
-            self.whole(),
-            self.events.held,
-            self.moment_of(0),
-            self.moment_of(self.events.held - 1),
-        )
-        return 0
+        return reader.read(self.whole(), self.held(), self.start(), self.end())
 
     cdef Roc whole(self):
         """The ROC of what is inside."""
         cdef Roc roc = self.built
         if roc is None:
             roc = Roc()
-            roc.enter_all(self.events.content())
+            self.fill(roc)
             self.built = roc
         return roc
 
@@ -207,26 +210,64 @@ cdef class TimeWindow(BulkWindow):
         """Make the ROC of what is inside; without memory for that, when it is next asked for."""
         self.built.clear()
         try:
-            self.built.enter_all(self.events.content())
+            self.fill(self.built)
         except MemoryError:
             self.built.clear()
             self.built = None
         return 0
 
-    cdef inline int64_t moment_of(self, Py_ssize_t number) noexcept nogil:
-        """Time of an event by its number from the oldest on; now when empty."""
-        return self.events.time(number) if self.events.held else self.moment
+    cdef int fill(self, Roc roc) except -1:
+        """Put all that is inside into an empty ROC."""
+        roc.enter_all(self.events.content())
+        if self.strays.size:
+            roc.enter_all(self.strays.content())
+        return 0
+
+    cdef inline Py_ssize_t held(self) noexcept nogil:
+        return self.events.held + self.strays.size
+
+    cdef inline int64_t start(self) noexcept nogil:
+        """Least time inside; now when empty."""
+        if self.strays_first():
+            return self.strays.heap[0].time
+        return self.events.time(0) if self.events.held else self.moment
+
+    cdef inline int64_t end(self) noexcept nogil:
+        """Greatest time inside; now when empty."""
+        return self.events.time(self.events.held - 1) if self.events.held else self.moment
+
+    cdef inline bint strays_first(self) noexcept nogil:
+        """Whether the first to leave is a stray. The last to leave never is one."""
+        return self.strays.size > 0 and self.strays.heap[0].time < self.events.time(0)
+
+    cdef int insert(self, Batch batch, Py_ssize_t i, double weight, int64_t time) except -1:
+        """Put an event of a batch where it belongs by its time."""
+        cdef Stray stray
+        if self.events.held <= NEAR or self.events.time(self.events.held - 1 - NEAR) <= time:
+            self.events.insert(batch.scores[i], batch.labels[i], weight, time, True)
+            return 0
+        stray.score, stray.label, stray.weight = batch.scores[i], batch.labels[i], weight
+        stray.time, stray.ordinal = time, self.seen
+        # That it was counted in the ROC is nothing to take back: the ROC is made anew then.
+        self.strays.insert(stray)
+        batch.labels[i] = LATE
+        return 0
 
     cdef int move_to(self, int64_t time) except -1:
         """Let now be a time, if it is later."""
         cdef Py_ssize_t at
+        cdef Stray stray
         if self.begun and time <= self.moment:
             return 0
         self.begun = True
         self.moment = time
         while self.events.held:
-            if <uint64_t> time - <uint64_t> self.events.time(0) <= self.reach:
+            if <uint64_t> time - <uint64_t> self.start() <= self.reach:
                 break
+            if self.strays_first():
+                stray = self.strays.pop()
+                self.built.remove_event(stray.score, stray.label, stray.weight)
+                continue
             at = self.events.place(0)
             self.built.remove_event(
                 self.events.scores[at], self.events.labels[at], self.events.weights[at]
@@ -236,20 +277,21 @@ cdef class TimeWindow(BulkWindow):
 
     def _check(self):
         """Assert the invariants; O(n log n)."""
-        cdef Py_ssize_t i, at
         fresh = Roc()
         self.roc._check()
-        assert self.events.held + self.late <= self.seen
-        for i in range(self.events.held):
-            at = self.events.place(i)
+        self.strays._check()
+        assert self.held() + self.late <= self.seen
+        assert all(self.events.time(i - 1) <= self.events.time(i) for i in range(1, self.events.held))
+        for score, label, weight, time in self.rows():
             assert self.begun
-            assert 0 <= int(self.moment) - int(self.events.time(i)) < self.duration
-            assert i == 0 or self.events.time(i - 1) <= self.events.time(i)
-            fresh.add(self.events.scores[at], self.events.labels[at], self.events.weights[at])
-        assert len(fresh) == len(self.roc) == self.events.held
+            assert 0 <= int(self.moment) - time < self.duration
+            fresh.add(score, label, weight)
+        for score, label, weight, time in self.strays.rows():
+            assert time < self.end()
+        assert len(fresh) == len(self.roc) == self.held()
         for ours, theirs in zip(self.roc._blocks(), fresh._blocks()):
             assert np.array_equal(ours, theirs)
 
     def _bytes(self):
         """Memory held for events, without the objects themselves."""
-        return self.roc._bytes() + self.events.bytes()
+        return self.roc._bytes() + self.events.bytes() + self.strays.bytes()

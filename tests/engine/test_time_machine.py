@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import shapes
 from hypothesis import settings
@@ -73,6 +74,13 @@ class Walk(RuleBasedStateMachine):
     def pour(self, run: shapes.Run, seed: int, pace: int) -> None:
         weights = shapes.heavy(len(run), seed)
         self.slide([(*event, w, pace) for event, w in zip(run, weights, strict=True)], 25)
+
+    @rule(run=shapes.runs(), seed=st.integers(0, 9), spread=st.sampled_from([60, 300]))
+    def scatter(self, run: shapes.Run, seed: int, spread: int) -> None:
+        """Let events come in no order at all, so that many younger ones are there before them."""
+        weights = shapes.heavy(len(run), seed)
+        steps = np.random.default_rng(seed).integers(-spread, 3, len(run)).tolist()
+        self.slide([(*event, *rest) for event, *rest in zip(run, weights, steps, strict=True)], 25)
 
     @rule(events=st.lists(EVENTS, min_size=1, max_size=90), every=st.integers(1, 30))
     def slide(self, events: Any, every: int) -> None:
