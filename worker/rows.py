@@ -15,6 +15,8 @@ from config.event import KEY_BYTES
 from config.paths import render
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from config import EventSettings
 
 MISSING: Final = object()
@@ -29,6 +31,9 @@ _TICKS: Final = {
     "us": timedelta(microseconds=1),
 }
 _SHOWN: Final = 40
+
+NO_TEXT: Final = "it is not UTF-8"
+"""Why a row is none whose bytes are no text."""
 
 
 class Event(NamedTuple):
@@ -95,6 +100,18 @@ class Shape:
         return _event(row, self.columns, self._settings, self._key_path, key)
 
 
+def is_text(cells: Iterable[str]) -> bool:
+    """Tell whether cells that were read with ``surrogateescape`` are text, all of them."""
+    joined = "".join(cells)
+    if joined.isascii():
+        return True
+    try:
+        joined.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def header_of(rows: Any, name: str) -> list[str]:
     """Return the names of the columns, which the first of the rows holds.
 
@@ -107,6 +124,8 @@ def header_of(rows: Any, name: str) -> list[str]:
         header = [column.strip() for column in next(rows)]
     except StopIteration:
         raise SettingsError(f"{name} is empty: its first line names the columns") from None
+    if not is_text(header):
+        raise SettingsError(f"{name}: its first line, which names the columns, is not UTF-8")
     if len(set(header)) < len(header):
         twice = next(column for column in header if header.count(column) > 1)
         raise SettingsError(f'{name} has two columns "{twice}": rename one')
@@ -220,12 +239,18 @@ def key_of(value: Any, field: tuple[str, ...]) -> bytes | str:
     name = ".".join(field)
     if value is MISSING:
         return f'there is no field "{name}" for the key: give --key or --key-field'
+    if type(value) is bytes:
+        # Some write text as bytes to Parquet.
+        value = value.decode(errors="surrogateescape")
     if type(value) is int:
         value = str(value)
     if type(value) is not str:
         return (
-            f'the key "{name}" is {orjson.dumps(value).decode()[:_SHOWN]}, neither text nor integer'
+            f'the key "{name}" is {orjson.dumps(value, default=repr).decode()[:_SHOWN]}, neither '
+            "text nor integer"
         )
+    if not is_text([value]):
+        return f'the key "{name}" is not UTF-8'
     raw = value.encode()
     if not 1 <= len(raw) <= KEY_BYTES:
         return f'the key "{name}" has {len(raw)} bytes: it must have 1 to {KEY_BYTES:,}'

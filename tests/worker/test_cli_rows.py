@@ -245,6 +245,13 @@ def test_rows_of_parquet_are_sent_with_the_columns_that_the_settings_name(tmp_pa
     assert source.where(second.line) == f"{path}, row 2"
     assert 'the key "key" is null' in second.why
     assert third == Event(b"x", b'{"score": 1.0, "label": null}')
+    columns["key"] = pa.array([b"007", b"\xff", b"x"])
+    parquet.write_table(pa.table(columns), path)
+    with opened(path) as source:
+        first, second, third = source.events
+        assert (first.key, third.key) == (b"007", b"x")
+        assert isinstance(second, Bad)
+        assert second.why == 'the key "key" is not UTF-8'
     with opened(path, Keys(b"one", ())) as source:
         assert [event.key for event in source.events if isinstance(event, Event)] == [b"one"] * 3
 
@@ -272,10 +279,18 @@ def test_a_broken_gzip_is_told_in_a_sentence(tmp_path: Path, content: bytes, why
         list(source.events)
 
 
-def test_text_that_is_not_utf_8_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_a_row_that_is_not_utf_8_is_refused_alone(tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
-    path.write_bytes("key,score,label\nü,1,1\n".encode("latin-1"))
-    with pytest.raises(RocstreamError, match="no UTF-8 text"), opened(path) as source:
+    path.write_bytes(b"key,score,label\n\xfc,1,1\n\xc3\xbc,1,1\nk,1,1\n")
+    with opened(path) as source:
+        bad, *good = source.events
+    assert bad == rows.Bad(2, "it is not UTF-8")
+    assert [one.key for one in good] == ["ü".encode(), b"k"]
+    path.write_bytes("key,score,label,größe\n".encode("latin-1"))
+    with (
+        pytest.raises(SettingsError, match="names the columns, is not UTF-8"),
+        opened(path) as source,
+    ):
         list(source.events)
 
 

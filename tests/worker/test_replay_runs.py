@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet as parquet_files
 
 from config import EventSettings
+from config.errors import SettingsError
 from worker.events import Parser, Stop
 from worker.events.record import Taken
 from worker.replay import parquet
@@ -257,3 +258,33 @@ def test_a_long_parquet_file_takes_no_more_memory_than_a_short_one(tmp_path: Pat
     read = parquet.Table(str(tmp_path / "x.parquet"), [event], None, 0)
     most = max(pa.total_allocated_bytes() for run in read.runs() for _ in run.batches(0))
     assert most - before < 30_000_000
+
+
+KINDS = [pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(2), pa.large_string()]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, pa.dictionary(pa.int32(), pa.binary())])
+def test_keys_written_as_bytes_are_the_text_that_they_spell(tmp_path: Path, kind: Any) -> None:
+    event, path = EventSettings(key=("key",)), tmp_path / "x.parquet"
+
+    def read(keys: pa.Array) -> Any:
+        table = pa.table({"key": keys, "score": [0.1, 0.2, 0.3], "label": [0, 1, 0]})
+        parquet_files.write_table(table, path)
+        (run,) = parquet.Table(str(path), [event], None, 0).runs()
+        return told(run.batches(0))
+
+    texts = pa.array(["ab", "ü", "ab"])
+    assert read(texts.cast(pa.binary()).cast(kind)) == read(texts)
+    if kind != pa.large_string():
+        keys, counts, rejections, *_ = read(pa.array([b"ab", b"\xff\xfe", b"ab"]).cast(kind))
+        assert ([key for key, _ in keys], counts["rejected"]) == (["ab"], 1)
+        assert (rejections[0].code, b"\xff\xfe" in rejections[0].value) == ("not_utf8", True)
+
+
+def test_two_columns_of_one_name_are_told_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    columns = [pa.array([one]) for one in ("k", 0.1, 0.2, 1)]
+    names = ["key", "score", "score", "label"]
+    parquet_files.write_table(pa.Table.from_arrays(columns, names=names), path)
+    with pytest.raises(SettingsError, match='has two columns "score": rename one'):
+        parquet.Table(str(path), [EventSettings(key=("key",))], None, 0)

@@ -12,7 +12,7 @@ from config import Own
 from config.errors import SettingsError
 from config.event import KEY_BYTES
 from config.paths import parse, render
-from worker.rows import MISSING, Event, Keys, Shape, header_of, key_of
+from worker.rows import MISSING, NO_TEXT, Event, Keys, Shape, header_of, is_text, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -108,7 +108,8 @@ def from_csv(file: IO[bytes], name: str, event: EventSettings, keys: Keys) -> It
     SettingsError
         When the first line lacks a column that the settings name.
     """
-    with io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+    # What is no UTF-8 is for its row to answer for, not for the rest.
+    with io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="") as text:
         rows = csv.reader(text, strict=True)
         shape = Shape(header_of(rows, name), name, event, keys)
         for row, why in _rows(rows):
@@ -124,11 +125,13 @@ def from_csv(file: IO[bytes], name: str, event: EventSettings, keys: Keys) -> It
 def _rows(rows: Any) -> Iterator[tuple[list[str] | None, str]]:
     while True:
         try:
-            yield next(rows), ""
+            row = next(rows)
         except StopIteration:
             return
         except csv.Error as error:
             yield None, f"not CSV: {error}"
+        else:
+            yield (row, "") if is_text(row) else (None, NO_TEXT)
 
 
 def _find(document: Any, path: tuple[str, ...]) -> Any:

@@ -26,7 +26,7 @@ from worker.events.record import Taken
 from worker.replay.grouping import Columns, Stretch, batches, heavy_enough
 from worker.replay.lines import more
 from worker.replay.records import RecordRun
-from worker.rows import Keys, Shape, header_of, label_of, time_of
+from worker.rows import NO_TEXT, Keys, Shape, header_of, is_text, label_of, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -62,7 +62,7 @@ _ODD: Final = -2
 _offset = attrgetter("offset")
 
 # What a file that breaks off raises; what it held before is delivered all the same.
-_BREAKS: Final = (UnicodeDecodeError, EOFError, OSError, zlib.error)
+_BREAKS: Final = (EOFError, OSError, zlib.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +156,15 @@ class _Rows:
         self.cells.extend([""] * self.width)
         self.lines.append(line)
 
+    def refuse_bytes(self) -> None:
+        """Make none of the rows whose bytes are no text, which came as lone surrogates."""
+        if is_text(self.cells):
+            return
+        for at, row in enumerate(self):
+            if not is_text(row):
+                self.errors[at] = NO_TEXT
+                self.cells[at * self.width : (at + 1) * self.width] = [""] * self.width
+
     def note(self, known: Lines, offset: int) -> None:
         plain = self.lines[-1] - self.lines[0] == len(self.lines) - 1
         for at, line in enumerate(self.lines[:1] if plain else self.lines, offset):
@@ -200,7 +209,8 @@ def runs(
     """
     piped = None if file.seekable() else _Piped(file)
     raw: Any = piped or file
-    with io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text:
+    # What is no UTF-8 is for its row to answer for, not for the rest.
+    with io.TextIOWrapper(raw, "utf-8-sig", "surrogateescape", newline="") as text:
         reader = csv.reader(text, strict=True)
         header = header_of(reader, name)
         parsers = [Parser(event) for event in events]
@@ -251,6 +261,7 @@ def _read(reader: Any, width: int, piped: _Piped | None) -> Iterator[_Rows]:
             except _BREAKS as error:
                 failure, ended = error, True
         if len(rows):
+            rows.refuse_bytes()
             yield rows
         if failure is not None:
             raise failure
@@ -265,10 +276,14 @@ def _take(reader: Any, rows: _Rows, most: int, piped: _Piped | None) -> bool:
             cells += row
             lines.append(reader.line_num)
         elif row:
-            rows.bad(reader.line_num, f"{len(row)} cells under {width} columns")
+            rows.bad(reader.line_num, _odd(row, width))
         if len(lines) >= most or (piped is not None and piped.waits(reader.line_num)):
             return False
     return True
+
+
+def _odd(row: list[str], width: int) -> str:
+    return f"{len(row)} cells under {width} columns" if is_text(row) else NO_TEXT
 
 
 def _runs(

@@ -206,9 +206,6 @@ def opened(member: Member, known: Lines) -> Iterator[tuple[IO[bytes], Callable[[
             yield _unpacked(raw, member.path), raw.tell
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise RocstreamError(f"{_cut(member, known, 'gzip')}: {error}") from error
-    except UnicodeDecodeError as error:
-        behind = f" behind line {known.last:,}" if known.last else ""
-        raise RocstreamError(f"{member.shown} is no UTF-8 text{behind}: {error}") from error
     except OSError as error:
         if error.errno is None:
             # The system gives a number; without one it is what unpacks that complains.

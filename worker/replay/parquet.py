@@ -206,6 +206,9 @@ class Table:
         for candidate in (path, (".".join(path),), (render(path),)):
             if self._type(candidate) is not None:
                 return candidate
+        tops = [top for top in (".".join(path), path[0]) if self.schema.names.count(top) > 1]
+        if tops:
+            raise SettingsError(f'{self.path} has two columns "{tops[0]}": rename one')
         hint = "; another can be named with --key-field" if name == "key" else ""
         raise SettingsError(
             f'{self.path} has no column "{".".join(path)}" (event.{name}): it has '
@@ -319,7 +322,7 @@ class _Rows:
         if "key" not in self._paths:
             fixed = self._table.fixed
             return (None, []) if fixed is None else (np.zeros(rows, np.int64), [fixed.decode()])
-        column = self._column("key")
+        column = _as_text(self._column("key"))
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         if column.null_count or not (
             pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)
@@ -377,13 +380,32 @@ class _Rows:
                 for part in path[:-1]:
                     inner = inner.setdefault(part, {})
                 inner[path[-1]] = values[at]
-            yield json.dumps(document, default=str, ensure_ascii=False).encode()
+            # Bytes that are no text are for the parser to refuse.
+            written = json.dumps(document, default=_shown, ensure_ascii=False)
+            yield written.encode(errors="surrogateescape")
 
     def records(self) -> Iterator[Taken]:
         """Take each row as a record."""
         table = self._table
         for at, value in enumerate(self.documents(self._paths), self._first):
             yield Taken(at, table.timestamp, table.fixed, value)
+
+
+def _shown(value: Any) -> str:
+    """Return as text what JSON has no type for."""
+    return value.decode(errors="surrogateescape") if isinstance(value, bytes) else str(value)
+
+
+def _as_text(column: Any) -> Any:
+    """Return text that was written as bytes as text; what is none stays as it is."""
+    pa = _arrow()
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+        return column
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        return column
 
 
 def _joined(batches: Sequence[Any]) -> Any:
@@ -446,7 +468,7 @@ def _plain(column: Any, name: str, event: EventSettings) -> Any:
         return column.cast(pa.timestamp(event.time_unit), safe=False).cast(pa.int64())
     if pa.types.is_decimal(column.type):
         return column.cast(pa.float64())
-    return column
+    return _as_text(column)
 
 
 def _brief(error: BaseException) -> str:
