@@ -376,7 +376,7 @@ def test_a_full_disk_is_told_as_such(
     (tmp_path / f"{name}.partial").symlink_to("/dev/full")
     result = replay(lines(tmp_path / "x.jsonl", *GOOD), "-o", tmp_path / name)
     assert result.code == 1
-    assert "the updates cannot be written: No space left on device" in result.errors
+    assert f"{tmp_path / name} cannot be written: No space left on device" in result.errors
     assert not (tmp_path / name).exists()
 
 

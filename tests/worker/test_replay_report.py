@@ -16,6 +16,7 @@ from inmemory import HEAD
 
 from worker.cli.commands import run as rocstream
 from worker.events import Batch
+from worker.replay import report
 from worker.replay.charts import TICKS, Axis, Band, Line, axis, gap_of, plot, ticks, times
 from worker.replay.player import Step
 from worker.replay.records import Log
@@ -91,13 +92,13 @@ def replay(source: Path, *arguments: Any) -> int:
 
 def test_a_report_needs_no_network_and_escapes_what_it_shows(source: Path) -> None:
     path = source.with_name("report.html")
-    code = replay(
-        source,
-        *("--report", path, "--alert", "auc < 0.7", "--change", "800", "--moment", "500"),
-        *("--compare", "new"),
-    )
+    options = ("--alert", "auc < 0.7", "--change", "800", "--moment", "500", "--compare", "new")
+    code = replay(source, *("--report", path, *options))
     assert code == 0
     text = path.read_text("utf-8")
+    again = source.with_name("again.html")
+    assert replay(source, *("--report", again, *options)) == 0
+    assert again.read_text("utf-8") == text
     page = Page(text)
     assert all(one.startswith("#") for one in page.loaded), page.loaded
     assert "url(" not in text
@@ -149,7 +150,7 @@ def test_pictures_that_cannot_be_are_refused_before_anything_is_read(
     source: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert replay(source, "--plot", "plot.gif") == 2
-    assert "the suffix must be .svg, .png, .pdf" in capfd.readouterr().err
+    assert "the suffix must be .svg, .png or .pdf" in capfd.readouterr().err
     assert replay(source, "--moment", "5") == 2
     assert "name it with --report FILE" in capfd.readouterr().err
 
@@ -159,6 +160,7 @@ def test_nothing_to_draw_is_a_page_all_the_same(source: Path) -> None:
     assert replay(source, "--from", "99999", "--report", path) == 0
     page = Page(path.read_text("utf-8"))
     assert "Records" in page.words
+    assert "Alerts" not in page.words
 
 
 @example([-2.8e-221, -6.3e-224], 0.0)
@@ -232,3 +234,58 @@ def test_windows_that_fill_up_do_not_scale_an_axis_and_are_cut_off() -> None:
     line = Line("", [(one.time, one.values["auc"]) for one in points])
     assert '<svg class="cut"' in plot("AUC", Axis(1, 3), axis(held), [line])
     assert '<svg class="cut"' not in plot("AUC", Axis(1, 3), Axis(0, 1), [line])
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """40 keys, of which the last goes bad and the first 30 have alerts before it does."""
+    rng = random.Random(7)  # noqa: S311 - a seeded stream
+    folder = tmp_path_factory.mktemp("many")
+    (folder / "job.toml").write_text(HEAD + MONITOR)
+    with (folder / "x.jsonl").open("wb") as file:
+        for number in range(40 * 200):
+            key, turn = number % 40, number // 40
+            label = int(rng.random() < 0.4)
+            good = turn < 100 if key == 39 else not (key < 30 and 60 < turn < 90)
+            score = rng.gauss(3 * label, 1) if good else rng.gauss((-2 * label) * (key == 39), 1)
+            document = {"key": f"k{key:02}", "score": score, "label": label}
+            document |= {"time": 1_764_460_000_000 + number * 1_000, "new": score * (key != 39)}
+            file.write(orjson.dumps(document) + b"\n")
+    return folder / "x.jsonl"
+
+
+def test_of_many_keys_the_worst_are_shown_everywhere(
+    many: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = many.with_name("report.html")
+    monkeypatch.setattr(report, "FIRINGS", 20)
+    options = ("--alert", "auc < 0.9", "--moment", "7900", "--sweep", "window.size=60,30")
+    assert replay(many, "--report", path, *options) == 0
+    text = path.read_text("utf-8")
+    monitor, sweep, alerts, curves = (
+        re.search(rf'<section id="{name}">(.*?)</section>', text)[1]  # type: ignore[index]
+        for name in ("monitor-0", "sweep", "alerts", "curves")
+    )
+    assert "The 24 keys with the lowest AUC of 40" in monitor
+    assert re.findall("<h3>(.*?)</h3>", monitor)[0] == "k39"
+    first = monitor[: monitor.index("Numbers of k39")]
+    assert first.count('class="mark"') == 1
+    assert "The 24 keys with the lowest AUC of 40" in sweep
+    assert "k39 (m)" in sweep
+    assert curves.count("28 more are left out") == 2
+    assert curves.count("k39 (m)") == 2
+    assert alerts.count("<tr>") == 1 + 2 * 20
+    assert re.search(r"The first 20 of each rule; [0-9]+ more are left out", alerts)
+
+
+def test_of_many_compared_keys_the_most_apart_are_shown(
+    many: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = many.with_name("compared.html")
+    assert replay(many, "--report", path, "--compare", "new") == 0
+    out = " ".join(capfd.readouterr().out.split())
+    assert "20 of 40 keys, those whose AUC differs most at the end" in out
+    assert "k39" in out
+    text = path.read_text("utf-8")
+    assert "The 24 of 40 whose AUC differs most at the end" in text
+    assert "<h3>k39 (m)</h3>" in text

@@ -239,6 +239,10 @@ def test_what_series_keep_together_hangs_on_their_numbers_alone(
             {"sweeps": (f"h.beta={','.join(map(str, range(1, 1100)))}",)},
             "1,000 at most",
         ),
+        ({"sweeps": ("name=a,b",)}, "there is no such setting of a monitor"),
+        ({"sweeps": ("h.beta=2,3, 2",)}, "2 stands there twice"),
+        ({"sweeps": ("h.beta=2,,",)}, "an empty value stands there twice"),
+        ({"sweeps": ("h.beta=2", "h.beta=3")}, "h.beta is given twice"),
         ({"alerts": ("auc falls",)}, "a rule is a metric"),
         ({"alerts": ("aucc < 1",)}, "did you mean auc"),
         ({"alerts": ("auc < 0.5 for 0",)}, "a rule fires after 1 update or more"),
@@ -251,6 +255,8 @@ def test_what_series_keep_together_hangs_on_their_numbers_alone(
         ({"compare": "b", "compare_keys": ("a", "b")}, "exclude each other"),
         ({"pair_by": "id"}, "--pair-by goes with --compare-keys"),
         ({"compare": "$key"}, "name a field of the records"),
+        ({"compare": "score"}, "that is event.score, the champion"),
+        ({"compare_keys": ("a", "a")}, "name two keys"),
     ],
 )
 def test_what_cannot_be_swept_ruled_or_compared_is_refused(

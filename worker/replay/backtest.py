@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from config.errors import RocstreamError, SettingsError
-from worker.replay import compare, plot, report, sweep
+from worker.replay import compare, outputs, plot, report, sweep
 from worker.replay.alerts import Watchman, rule
 from worker.replay.files import STDIN, Fields
 from worker.replay.filesource import FileSource
+from worker.replay.outputs import File
 from worker.replay.player import Player
 from worker.replay.series import BASE, INTERVAL, Recorder
 from worker.replay.session import Session
@@ -23,7 +25,8 @@ from worker.replay.thinning import HELD
 from worker.replay.topic import TopicSource
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
+    from typing import IO
 
     from rich.console import Console
 
@@ -126,6 +129,8 @@ class Backtest:
         self.comparison = self._comparison()
         stretch = span(options.start, options.stop, now, cold=options.cold)
         self.source = self._source(stretch)
+        read = self.source.members if isinstance(self.source, FileSource) else []
+        outputs.check(self._outputs(), [Path(one.path) for one in read if one.path != STDIN])
         self.player = self._sharded(stretch) or Player(
             [variant.settings for variant in self.variants],
             self.source,
@@ -164,17 +169,18 @@ class Backtest:
                 self.player, self._sinks(), self.rejected, self.comparison, intake, console=told
             )
             outcome = session.run()
-        self._draw(session.sentence(), outcome)
+        unwritten = self._draw(session.sentence(timed=False), outcome)
         for table in self._tables(outcome):
             results.print(table)
-        places = list(dict.fromkeys(place for place in outcome.places if place))
-        results.print(session.sentence() + (f" in {', '.join(places)}" if places else ""))
+        results.print(session.sentence() + outcome.where())
         for note in self._notes(outcome):
             told.print(f"note: {note}")
         if self.rejected.first:
             told.print(f"first rejected: {self.rejected.first}")
         if outcome.rejected:
             told.print(f"rejected records: {outcome.rejected}")
+        if unwritten is not None:
+            raise unwritten
         counts = self.player.tally.counts
         if outcome.whole and counts["records"] and counts["records"] == counts["rejected"]:
             raise RocstreamError(
@@ -205,20 +211,44 @@ class Backtest:
             partial=outcome.why,
         )
 
-    def _draw(self, sentence: str, outcome: Outcome) -> None:
+    def _draw(self, sentence: str, outcome: Outcome) -> RocstreamError | None:
+        """Draw the pictures; return what went wrong, for tables are of use without them."""
         if not self.pictures or self._untold(outcome):
-            return
+            return None
         story = self.story(sentence, outcome)
+        drawings: list[tuple[str, Path | None, Callable[[Story, IO[bytes], str], None]]] = [
+            ("--report", self.options.report, report.save),
+            ("--plot", self.options.plot, plot.save),
+        ]
+        for option, path, save in drawings:
+            if path is None:
+                continue
+            try:
+                file = File(path, option)
+            except SettingsError as error:
+                return error
+            try:
+                save(story, file.stream, path.suffix.lower())
+                outcome.pictures.append(file.close(whole=True))
+            except OSError as error:
+                file.drop()
+                return RocstreamError(f"{path} cannot be written: {error.strerror}: make room")
+        return None
+
+    def _outputs(self) -> Iterator[tuple[str, Path]]:
+        """Yield the files that are written, with their options."""
         options = self.options
-        try:
-            if options.report is not None:
-                options.report.write_text(report.page(story), "utf-8")
-                outcome.places.append(str(options.report))
-            if options.plot is not None:
-                plot.save(story, options.plot)
-                outcome.places.append(str(options.plot))
-        except OSError as error:
-            raise RocstreamError(f"{error.filename} cannot be written: {error.strerror}") from error
+        if options.out is not None and options.out != STDOUT and not options.out.startswith(TOPIC):
+            for one in self.variants:
+                out = sweep.path_of(options.out, one) if options.sweeps else options.out
+                yield "-o", Path(out)
+        for option, path in (
+            ("--rejected", options.rejected),
+            ("--report", options.report),
+            ("--plot", options.plot),
+        ):
+            if path is not None:
+                yield option, path
 
     def _at(self, moment: Moment) -> None:
         moment.take(self.player.tapes[0])

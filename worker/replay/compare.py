@@ -15,7 +15,7 @@ from config.errors import RocstreamError, SettingsError
 from config.paths import parse, render
 from worker.messages import Message
 from worker.replay.pairs import Difference, Pair, PairWindow
-from worker.replay.summary import figure
+from worker.replay.summary import ROWS, figure
 from worker.replay.thinning import Holder, Thinned
 
 if TYPE_CHECKING:
@@ -47,6 +47,12 @@ class Compared(Thinned[Difference]):
         super().__init__()
         self.better = self.worse = 0
         self.last: Difference | None = None
+
+    @property
+    def distance(self) -> float:
+        """How far the AUCs are apart at the end; -1 where that is not defined."""
+        last = self.last
+        return -1.0 if last is None or last.difference is None else abs(last.difference)
 
     def take(self, one: Difference) -> None:
         """Take one in."""
@@ -95,12 +101,18 @@ class Comparison:
         self._keys = keys
         self.extra: list[EventSettings] = []
         if keys is not None:
+            if keys[0] == keys[1]:
+                raise SettingsError(f"--compare-keys {' '.join(keys)}: name two keys")
             self.names = keys
             if pair_by is not None:
                 changed = {"key": _path(pair_by, "--pair-by")}
                 self.extra.append(settings.event.model_copy(update=changed))
         else:
             path = _path(score or "", "--compare")
+            if path == settings.event.score:
+                raise SettingsError(
+                    f"--compare {score}: that is event.score, the champion: name another score"
+                )
             self.names = (render(settings.event.score), render(path))
             self.extra.append(settings.event.model_copy(update={"score": path}))
         self.series: dict[tuple[str, str], Compared] = {}
@@ -176,7 +188,9 @@ class Comparison:
         if self._keys and waiting:
             yield f"{waiting:,} events had no counterpart of the other key"
         if not self.pairs:
-            yield f"nothing was compared: no event has both {self.names[0]} and {self.names[1]}"
+            one, other = self.names
+            met = f"{one} met one of {other}" if self._keys else f"has both {one} and {other}"
+            yield f"nothing was compared: no event {'of ' if self._keys else ''}{met}"
 
     def _keep(self, place: tuple[str, str], one: Difference) -> Message:
         series = self.series.get(place)
@@ -262,6 +276,11 @@ class Comparison:
             )
         self.unequal += 1
 
+    def most(self, count: int) -> list[tuple[tuple[str, str], Compared]]:
+        """Return so many series in order, those whose AUCs differ most at the end."""
+        found = sorted(self.series.items(), key=lambda item: (-item[1].distance, item[0]))
+        return sorted(found[:count])
+
     def table(self) -> Table:
         """Return both models side by side: at the end, and how often one was surely better."""
         shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
@@ -278,7 +297,11 @@ class Comparison:
             "updates whose 95 % interval of the difference leaves 0 out"
         )
         shown.caption_justify = "left"
-        for (monitor, key), series in sorted(self.series.items()):
+        if len(self.series) > ROWS:
+            shown.caption += (
+                f"; {ROWS} of {len(self.series):,} keys, those whose AUC differs most at the end"
+            )
+        for (monitor, key), series in self.most(ROWS):
             last = series.last
             if last is None:
                 continue

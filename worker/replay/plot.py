@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from config.errors import SettingsError
 from worker.replay.charts import axis, gap_of
@@ -35,11 +35,11 @@ def check(path: Path) -> None:
         For another suffix than those there are, or without matplotlib.
     """
     if path.suffix.lower() not in SUFFIXES:
-        raise SettingsError(f"--plot {path}: the suffix must be {', '.join(SUFFIXES)}")
+        raise SettingsError(f"--plot {path}: the suffix must be .svg, .png or .pdf")
     needed("matplotlib", "to plot")
 
 
-def save(story: Story, path: Path) -> None:
+def save(story: Story, file: IO[bytes], suffix: str) -> None:
     """Draw the readings of every monitor, and the comparison if there is one, into a file."""
     matplotlib = needed("matplotlib", "to plot")
     needed("matplotlib.figure", "to plot")
@@ -55,11 +55,11 @@ def save(story: Story, path: Path) -> None:
                 _panel(story, panel, monitor, metric)
         if story.comparison is not None:
             for panel, (place, series) in zip(
-                axes[-1], sorted(story.comparison.series.items()), strict=False
+                axes[-1], story.comparison.most(len(axes[-1])), strict=False
             ):
                 _difference(panel, f"{place[1]} ({place[0]})", series)
-        metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
-        figure.savefig(path, dpi=150, metadata=metadata)
+        metadata = {"Date": None} if suffix == ".svg" else None
+        figure.savefig(file, format=suffix.removeprefix("."), dpi=150, metadata=metadata)
 
 
 def _panel(story: Story, panel: Any, monitor: str, metric: str) -> None:

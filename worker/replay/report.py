@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from config.values import plural
 from worker.replay.charts import Axis, Band, Line, Mark, axis, label, plot
@@ -36,6 +36,11 @@ COSTS: Final = {
 _WHOLE: Final = Axis(0.0, 1.0)
 
 
+def save(story: Story, file: IO[bytes], suffix: str) -> None:  # noqa: ARG001 - one kind of page
+    """Write the report."""
+    file.write(page(story).encode())
+
+
 def page(story: Story) -> str:
     """Return the report as HTML."""
     sections = list(_sections(story))
@@ -62,11 +67,16 @@ def _sections(story: Story) -> Iterator[tuple[str, str, str]]:
         yield "comparison", "Champion and challenger", _comparison(story)
     if len(story.variants) > 1:
         yield "sweep", "Settings side by side", _sweep(story)
-    if any(recorder.watchmen for recorder in story.recorders):
+    if _ruled(story):
         yield "alerts", "Alerts", _alerts(story)
     if any(moment.curves for moment in story.moments):
         yield "curves", "Curves", "".join(_moment(moment) for moment in story.moments)
     yield "records", "Records", _records(story)
+
+
+def _ruled(story: Story) -> bool:
+    """Tell whether there are rules that may have fired."""
+    return any(any(recorder.watchmen.values()) for recorder in story.recorders)
 
 
 def _head(story: Story) -> str:
@@ -90,7 +100,7 @@ def _head(story: Story) -> str:
         ("events", counts["events"]),
         ("updates", updates),
         ("keys", len({key for _, key in first.series}) if first else 0),
-        ("alerts", fired),
+        *([("alerts", fired)] if _ruled(story) else []),
         ("unlabelled", counts["unlabelled"]),
         ("rejected", counts["rejected"]),
     ]
@@ -127,12 +137,16 @@ def _monitor(story: Story, monitor: Monitor) -> str:
     )
     if len(story.variants) > 1:
         told = f"Under {story.variants[0].name}. {told}"
-    if len(found) > KEYS:
-        told += f" The {KEYS} keys with the lowest AUC of {len(found):,}."
+    told += _of_all(len(found))
     charts_ = "".join(
         _key(story, recorder, monitor, series) for series in found[:KEYS] if series.points
     )
     return f"<p>{_safe(told)}</p>{charts_}"
+
+
+def _of_all(keys: int) -> str:
+    """Say which keys are drawn, where it is not all of them."""
+    return f" The {KEYS} keys with the lowest AUC of {keys:,}." if keys > KEYS else ""
 
 
 def _order(series: Series) -> float:
@@ -212,8 +226,7 @@ def _reading(
     marks = [
         Mark(x_at, one.value, f"{man.rule.text}: {one.value:.4f} at offset {one.offset}")
         for man in men
-        for one in man.firings()[:FIRINGS]
-        if one.key == series.key
+        for one in [each for each in man.firings() if each.key == series.key][:FIRINGS]
         for x_at in [one.time if x.time else one.seq * monitor.window.slide]
     ]
     return plot(
@@ -264,12 +277,15 @@ def _comparison(story: Story) -> str:
     told = (
         f"<p>Champion: <b>{_safe(champion)}</b>; challenger: <b>{_safe(challenger)}</b>. The "
         "difference is the challenger's AUC minus the champion's, with DeLong's paired 95\u00a0% "
-        f"interval; {comparison.pairs:,} pairs.</p>"
+        f"interval; {comparison.pairs:,} pairs."
     )
-    parts = []
-    for (monitor, key), series in sorted(comparison.series.items())[:KEYS]:
-        parts.append(f"<h3>{_safe(key)} ({_safe(monitor)})</h3>" + _compared(series, comparison))
-    return told + "".join(parts)
+    if len(comparison.series) > KEYS:
+        told += f" The {KEYS} of {len(comparison.series):,} whose AUC differs most at the end."
+    parts = [
+        f"<h3>{_safe(key)} ({_safe(monitor)})</h3>" + _compared(series, comparison)
+        for (monitor, key), series in comparison.most(KEYS)
+    ]
+    return f"{told}</p>{''.join(parts)}"
 
 
 def _compared(series: Compared, comparison: Any) -> str:
@@ -328,7 +344,7 @@ def _sweep(story: Story) -> str:
     head = [*names, "updates", "AUC", "noise", "H", "noise"]
     told = (
         "<p>Means over full windows; noise is how much a reading moves from one window to the "
-        "next (root mean square).</p>"
+        f"next (root mean square).{_of_all(len(story.recorders[0].series))}</p>"
     )
     return told + _table(head, rows) + "".join(_overlays(story))
 
@@ -339,7 +355,8 @@ def _overlays(story: Story) -> Iterator[str]:
     if len(story.variants) > COLOURS:
         yield f'<p class="soft">Drawn are the first {COLOURS} of {len(story.variants)}.</p>'
     first = story.recorders[0]
-    for monitor, key in sorted(first.series)[:KEYS]:
+    worst = sorted(first.series, key=lambda place: (_order(first.series[place]), place))
+    for monitor, key in sorted(worst[:KEYS]):
         found = [(variant, recorder.series.get((monitor, key))) for variant, recorder in shown]
         pairs = [(variant, series.thinned()) for variant, series in found if series is not None]
         timed = all(one.time > 0 for _, points in pairs for one in points)
@@ -377,6 +394,12 @@ def _at(point: Point, variant: Any, monitor: str, *, timed: bool) -> float:
 
 def _alerts(story: Story) -> str:
     several = len(story.variants) > 1
+    men = [
+        (variant, monitor, man)
+        for variant, recorder in zip(story.variants, story.recorders, strict=True)
+        for monitor, watchmen in recorder.watchmen.items()
+        for man in watchmen
+    ]
     rows = [
         [
             man.rule.text,
@@ -388,9 +411,7 @@ def _alerts(story: Story) -> str:
             label(one.time, Axis(0, 10**8, time=True)) if one.time > 0 else "-",
             f"{one.behind:,}" if one.behind >= 0 else "-",
         ]
-        for variant, recorder in zip(story.variants, story.recorders, strict=True)
-        for monitor, men in recorder.watchmen.items()
-        for man in men
+        for variant, monitor, man in men
         for one in man.firings()[:FIRINGS]
     ]
     if not rows:
@@ -398,13 +419,18 @@ def _alerts(story: Story) -> str:
     setting = ["setting"] if several else []
     lag = "events since the change"
     head = ["rule", *setting, "monitor", "key", "reading", "where", "when (UTC)", lag]
-    return _table(head, rows)
+    more = sum(max(man.count - FIRINGS, 0) for _, _, man in men)
+    told = f"<p>The first {FIRINGS} of each rule; {more:,} more are left out.</p>" if more else ""
+    return told + _table(head, rows)
 
 
 def _moment(moment: Moment) -> str:
     told = f"<h3>{_safe(moment.name)}</h3>"
     if moment.left_out:
-        told += f'<p class="soft">{moment.left_out:,} more keys are left out.</p>'
+        told += (
+            f'<p class="soft">The keys with the lowest AUC; {moment.left_out:,} more are left '
+            "out.</p>"
+        )
     return told + "".join(_curves(one) for one in moment.curves)
 
 

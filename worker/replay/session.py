@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from worker.replay.story import Intake
 
 REPORT_SECONDS = 0.1
+
+PLACES: Final = 4
+"""Files that are named one by one."""
 
 
 class Interrupts:
@@ -74,10 +77,20 @@ class Outcome:
     def __init__(self) -> None:
         self.readings: list[Readings] = []
         self.places: list[str] = []
+        self.pictures: list[str] = []
         self.rejected = ""
+        self.differences = 0
         self.whole = False
         self.seconds = 0.0
         self.why = ""
+
+    def where(self) -> str:
+        """Say where updates and pictures are."""
+        places = list(dict.fromkeys(place for place in self.places if place))
+        told = f" in {', '.join(places)}" if places else ""
+        if len(places) > PLACES:
+            told = f" in {len(places)} files, from {places[0]} to {places[-1]}"
+        return told + (f"; see {' and '.join(self.pictures)}" if self.pictures else "")
 
 
 class Session:
@@ -170,7 +183,9 @@ class Session:
 
     def _compare(self) -> None:
         if self._comparison is not None:
-            self._sinks[0].write(self._comparison.taken())
+            rows = self._comparison.taken()
+            self.outcome.differences += len(rows)
+            self._sinks[0].write(rows)
 
     def _take(self, step: Step) -> None:
         for sink, readings, updates in zip(
@@ -201,15 +216,15 @@ class Session:
         if failure is not None and whole:
             raise _unwritten(failure) from failure
 
-    def sentence(self) -> str:
-        """Say what was read, how fast, and what came of it."""
+    def sentence(self, *, timed: bool = True) -> str:
+        """Say what was read, how fast if it is not to be the same for any run, what came of it."""
         tally, outcome = self._player.tally, self.outcome
-        updates = sum(readings.updates for readings in outcome.readings)
+        made = plural(sum(readings.updates for readings in outcome.readings), "update")
+        if self._comparison is not None:
+            made = plural(outcome.differences, "difference")
         rate = tally.counts["events"] / outcome.seconds if outcome.seconds else 0.0
-        told = (
-            f"{', '.join(counted(tally.counts))} from {self._player.source.name} in "
-            f"{outcome.seconds:.1f} s ({rate:,.0f}/s): {plural(updates, 'update')}"
-        )
+        took = f" in {outcome.seconds:.1f} s ({rate:,.0f}/s)" if timed else ""
+        told = f"{', '.join(counted(tally.counts))} from {self._player.source.name}{took}: {made}"
         if outcome.whole:
             return told
         where = ""
@@ -220,8 +235,9 @@ class Session:
 
 
 def _unwritten(error: OSError) -> RocstreamError:
+    what = error.filename or "the updates"
     return RocstreamError(
-        f"the updates cannot be written: {error.strerror or error}: make room, or name another -o"
+        f"{what} cannot be written: {error.strerror or error}: make room, or name another file"
     )
 
 

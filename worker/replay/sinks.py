@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import gzip
 import sys
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
 
@@ -17,6 +16,7 @@ from config.errors import SettingsError
 from worker.admin import WAIT_SECONDS, Cluster
 from worker.publisher import Publisher
 from worker.replay.files import needed
+from worker.replay.outputs import File
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 STDOUT: Final = "-"
 TOPIC: Final = "topic:"
-PARTIAL: Final = ".partial"
-"""Behind the name of a file until it is whole; it stays there when a replay ends early."""
-
 _ROWS: Final = 16_384
 _WINDOW: Final = ("kind", "size", "slide", "events", "full", "start", "end")
 
@@ -81,41 +78,15 @@ class LinesSink:
     """Writes each update as a line of a file; `.gz` packs it."""
 
     def __init__(self, path: Path) -> None:
-        self._file = _File(path)
+        self._file = File(path, "-o")
 
     def write(self, updates: Sequence[Message]) -> None:
         """Take updates in their order."""
-        self._file.stream.write(lines_of(updates))
+        self._file.write(lines_of(updates))
 
     def close(self, *, whole: bool) -> str:
         """Give the file its name."""
         return self._file.close(whole=whole)
-
-
-class _File:
-    """A file under its partial name, and the step to its own."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._partial = path.with_name(path.name + PARTIAL)
-        try:
-            raw = self._partial.open("wb")
-        except OSError as error:
-            raise SettingsError(f"-o {path}: it cannot be written: {error.strerror}") from error
-        self._raw = raw
-        self.stream: IO[bytes] = raw
-        if path.name.endswith(".gz"):
-            # Without a name and a time in it the same updates give the same bytes.
-            packed: Any = gzip.GzipFile("", "wb", fileobj=raw, mtime=0, compresslevel=6)
-            self.stream = packed
-
-    def close(self, *, whole: bool) -> str:
-        self.stream.close()
-        self._raw.close()
-        if not whole:
-            return str(self._partial)
-        self._partial.replace(self._path)
-        return str(self._path)
 
 
 class ParquetSink:
@@ -132,14 +103,11 @@ class ParquetSink:
     def __init__(self, path: Path, columns: Callable[[Any], list[tuple[str, Any]]]) -> None:
         pa = needed("pyarrow", f"to write {path}")
         self._pa, self._rows = pa, list[dict[str, Any]]()
-        self._path, self._partial = path, path.with_name(path.name + PARTIAL)
         self._schema = pa.schema(columns(pa))
-        try:
-            self._writer = needed("pyarrow.parquet", "").ParquetWriter(
-                str(self._partial), self._schema, compression="zstd"
-            )
-        except OSError as error:
-            raise SettingsError(f"-o {path}: it cannot be written: {error.strerror}") from error
+        self._file = File(path, "-o")
+        self._writer = needed("pyarrow.parquet", "").ParquetWriter(
+            self._file.stream, self._schema, compression="zstd"
+        )
 
     def write(self, updates: Sequence[Message]) -> None:
         """Take updates in their order."""
@@ -149,12 +117,13 @@ class ParquetSink:
 
     def close(self, *, whole: bool) -> str:
         """Write the footer and give the file its name; a partial one can be read as well."""
-        self._flush()
-        self._writer.close()
-        if not whole:
-            return str(self._partial)
-        self._partial.replace(self._path)
-        return str(self._path)
+        try:
+            self._flush()
+            self._writer.close()
+        except OSError:
+            self._file.drop()
+            raise
+        return self._file.close(whole=whole)
 
     def _flush(self) -> None:
         if self._rows:
@@ -234,8 +203,6 @@ def sink(
             )
         return TopicSink(settings, topic)
     path = Path(out)
-    if path.is_dir():
-        raise SettingsError(f"-o {out}: it is a directory: name a file in it")
     if path.suffix.lower() in {".parquet", ".pq"}:
         return ParquetSink(path, columns or partial(_columns, settings))
     return LinesSink(path)
@@ -297,7 +264,7 @@ class Rejected:
 
     def __init__(self, path: Path | None) -> None:
         self.first = ""
-        self._file = None if path is None else _File(path)
+        self._file = None if path is None else File(path, "--rejected")
 
     def write(self, log: Log, source: Source, rejections: Iterable[Rejection]) -> None:
         """Take the refused records of a log."""
@@ -318,7 +285,7 @@ class Rejected:
                 "key": _text(one.key),
                 "value": _text(one.value),
             }
-            self._file.stream.write(orjson.dumps(row) + b"\n")
+            self._file.write(orjson.dumps(row) + b"\n")
 
     def close(self, *, whole: bool) -> str:
         """Finish; return where they are."""

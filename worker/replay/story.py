@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from dataclasses import dataclass, field
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -12,9 +12,11 @@ import numpy as np
 from engine import Roc
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterator, Sequence
 
     from config import Settings
+    from engine import CountWindow
     from worker.replay.compare import Comparison
     from worker.replay.player import Step
     from worker.replay.series import Recorder
@@ -25,9 +27,9 @@ if TYPE_CHECKING:
 BINS: Final = 120
 CURVE_POINTS: Final = 400
 MOMENT_KEYS: Final = 12
-"""Keys of which curves are kept at each moment."""
+"""Keys of which curves are kept at each moment: those with the lowest AUC."""
 
-_key = attrgetter("key")
+_worst = attrgetter("auc", "key")
 
 COSTS: Final = ("optimal", "rate-driven", "brier")
 
@@ -91,38 +93,19 @@ class Moment:
 
     def take(self, tape: Tape) -> None:
         """Take the curves of a tape's windows."""
-        taken: Counter[str] = Counter()
-        for monitor, key, columns in tape.windows():
-            labels = np.asarray(columns.labels)
-            if not labels.any() or labels.all():
-                continue
-            taken[monitor.name] += 1
-            if taken[monitor.name] > MOMENT_KEYS:
-                self.left_out += 1
-                continue
-            roc = Roc()
-            roc.extend(columns.scores, columns.labels, columns.weights)
-            curve, hull = roc.curve(), roc.hull()
-            costs = {kind: roc.cost_curve(kind) for kind in COSTS}
-            self.curves.append(
-                Curves(
-                    monitor.name,
-                    key,
-                    len(columns.scores),
-                    roc.auc(),
-                    _thinned(curve.fpr, curve.tpr),
-                    _thinned(hull.fpr, hull.tpr),
-                    {
-                        kind: _thinned(found.cost, found.loss)
-                        for kind, found in costs.items()
-                        if not np.isnan(found.loss).any()
-                    },
-                )
-            )
+        found: dict[str, list[tuple[float, str, CountWindow]]] = {}
+        for monitor, key, window in tape.windows():
+            auc = window.roc.auc()
+            if not math.isnan(auc):
+                found.setdefault(monitor.name, []).append((auc, key, window))
+        for name, windows in found.items():
+            windows.sort(key=itemgetter(0, 1))
+            self.curves += [_curves(name, key, window) for _, key, window in windows[:MOMENT_KEYS]]
+            self.left_out += len(windows[MOMENT_KEYS:])
 
     def join(self, others: Sequence[Moment], settings: Settings) -> None:
         """Take over what others took of the windows of other keys, at the same place."""
-        curves = sorted((one for other in others for one in other.curves), key=_key)
+        curves = sorted((one for other in others for one in other.curves), key=_worst)
         self.left_out = sum(other.left_out for other in others)
         for monitor in settings.monitors:
             found = [one for one in curves if one.monitor == monitor.name]
@@ -166,6 +149,28 @@ class Story:
     change: Bound | None = None
     notes: Sequence[str] = ()
     partial: str = ""
+
+
+def _curves(monitor: str, key: str, window: CountWindow) -> Curves:
+    columns = window.columns(window.first, window.seen)
+    # Made anew, so that with weights nothing hangs on what was in the window before.
+    roc = Roc()
+    roc.extend(columns.scores, columns.labels, columns.weights)
+    curve, hull = roc.curve(), roc.hull()
+    costs = {kind: roc.cost_curve(kind) for kind in COSTS}
+    return Curves(
+        monitor,
+        key,
+        len(columns.scores),
+        roc.auc(),
+        _thinned(curve.fpr, curve.tpr),
+        _thinned(hull.fpr, hull.tpr),
+        {
+            kind: _thinned(found.cost, found.loss)
+            for kind, found in costs.items()
+            if not np.isnan(found.loss).any()
+        },
+    )
 
 
 def _sum(one: Bin, other: Bin) -> Bin:

@@ -64,6 +64,10 @@ def variants(settings: Settings, sweeps: Sequence[str]) -> list[Variant]:
         For a sweep that names no setting, or values that a monitor cannot have.
     """
     axes = [_axis(text) for text in sweeps]
+    names = [name for name, _ in axes]
+    for name in names:
+        if names.count(name) > 1:
+            raise SettingsError(f"--sweep {name} is given twice: give it once, with all values")
     count = math.prod(len(values) for _, values in axes)
     if count > LARGEST:
         raise SettingsError(f"--sweep asks for {count:,} settings: {LARGEST:,} at most")
@@ -101,7 +105,11 @@ def _axis(text: str) -> tuple[str, list[tuple[str, Any]]]:
             f'--sweep "{text}": write a setting of the monitors and its values: '
             "window.size=1000,5000,20000"
         )
-    return name.strip(), [(one.strip(), _value(one.strip())) for one in values.split(",")]
+    texts = [one.strip() for one in values.split(",")]
+    for one in texts:
+        if texts.count(one) > 1:
+            raise SettingsError(f'--sweep "{text}": {one or "an empty value"} stands there twice')
+    return name.strip(), [(one, _value(one)) for one in texts]
 
 
 def _value(text: str) -> Any:
@@ -133,7 +141,9 @@ def _monitor(monitor: Monitor, path: str, value: Any, name: str) -> Monitor:
     *above, last = path.split(".")
     for part in above:
         inner = inner.get(part) if isinstance(inner, dict) else None
-    if not isinstance(inner, dict) or last not in inner or isinstance(inner[last], dict):
+    known = isinstance(inner, dict) and last in inner and not isinstance(inner[last], dict)
+    # By its name a monitor is told from the others, in updates and here.
+    if not known or path == "name":
         raise SettingsError(
             f"--sweep {path}: there is no such setting of a monitor: sweep window.size, "
             "window.slide, h.alpha, h.beta, key_ttl or key_limit"

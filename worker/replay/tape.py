@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from config import Monitor, Settings
-    from engine import Columns, Readings
+    from engine import CountWindow, Readings
     from worker.events import Batch
     from worker.messages import Message
     from worker.replay.records import Log
@@ -76,12 +76,11 @@ class Tape(Pipeline):
             watch.dropped.clear()
         return updates
 
-    def windows(self) -> Iterator[tuple[Monitor, str, Columns]]:
-        """Yield the events inside each window, by monitor and key. O(events)."""
+    def windows(self) -> Iterator[tuple[Monitor, str, CountWindow]]:
+        """Yield each window, by monitor and key."""
         for watch in self._watches:
             for key, kept in sorted(watch.windows.items()):
-                window = kept.window
-                yield watch.monitor, key, window.columns(window.first, window.seen)
+                yield watch.monitor, key, kept.window
 
     def _writer(self, monitor: Monitor, log: Log) -> Writer:
         kind = Writer if log.counted else UncountedWriter
