@@ -348,6 +348,7 @@ def test_markers_that_retention_takes_are_no_gap(new_job: Callable[..., Job]) ->
         assert end == 505
         worker.wait_for(lambda: job.cursors()[0].offset == end)
         worker.kill()
+    job.bury()
     admin = AdminClient({"bootstrap.servers": job.servers})
     eaten = TopicPartition(job.settings.topics.events, 0, end)
     admin.delete_records([eaten])[eaten].result(20)

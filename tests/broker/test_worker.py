@@ -38,6 +38,7 @@ def test_200_000_events_and_five_kills_give_every_update_once(
             goal = rng.randrange(1, len(expected) * stop // len(events))
             worker.wait_for(lambda goal=goal: len(job.read(job.settings.topics.updates, 0)) >= goal)
             worker.kill()
+        job.bury()
     with job.worker() as worker:
         job.produce(events[sent:])
         updates = job.updates(len(expected), seconds=120)

@@ -59,7 +59,9 @@ def expected_updates(
 
 def reference_h(scores: np.ndarray, labels: np.ndarray) -> float:
     roc = reference.Roc()
-    roc.extend(scores, labels)
+    # Equal events together: one by one they take most of a test's time.
+    (scores, labels), counts = np.unique((scores, labels), axis=1, return_counts=True)
+    roc.extend(scores, labels, counts)
     return roc.h_measure()
 
 

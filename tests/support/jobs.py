@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.protocol.group import LeaveGroupRequest
 from confluent_kafka import (
     Consumer,
     ConsumerGroupTopicPartitions,
@@ -191,6 +194,28 @@ format = "json"
         admin = AdminClient({"bootstrap.servers": self.servers})
         for future in admin.alter_consumer_group_offsets([moved]).values():
             future.result(20)
+
+    def bury(self) -> None:
+        """Tell the group that all of its members are dead: it would wait 10 s for them."""
+        asyncio.run(self._bury())
+
+    async def _bury(self) -> None:
+        group = self.settings.kafka.group
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        members = admin.describe_consumer_groups([group])[group].result(20).members
+        client = AIOKafkaClient(bootstrap_servers=self.servers)
+        try:
+            await client.bootstrap()
+            node = await client.coordinator_lookup(CoordinationType.GROUP, group)
+            for member in members:
+                left = await client.send(
+                    node,
+                    LeaveGroupRequest(group, member.member_id),
+                    group=ConnectionGroup.COORDINATION,
+                )
+                assert left.error_code == 0
+        finally:
+            await client.close()
 
     @contextmanager
     def worker(
