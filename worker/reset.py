@@ -35,7 +35,7 @@ from worker.admin import CALL_SECONDS, Cluster
 from worker.pages import CURSOR_KEY, Cursor, StateError, parse_key, unpack_cursor
 from worker.transport.changelog import Reader
 from worker.transport.offsets import OFFSET_MARK
-from worker.transport.producer import TaskProducer, Topics, Transaction
+from worker.transport.producer import TaskProducer, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -246,17 +246,10 @@ class Reset:
         return {place.partition: place.offset for place in found}
 
     def _move(self, move: Move) -> None:
-        topics = Topics(
-            self._settings.topics.updates, self._settings.topics.rejected, self._layout.changelog
-        )
         cursor = Cursor(
             self._events, self._layout.events_id, move.to, self._settings.event_fingerprint()
         )
-        client = {
-            "batch.size": str(self._layout.batch_bytes),
-            **librdkafka(self._settings, "producer"),
-        }
-        producer = TaskProducer(client, topics, move.partition, self._group)
+        producer = TaskProducer.of(self._settings, self._layout, move.partition)
         try:
             producer.open()
             # Read once more: only behind the fence it is all that there will ever be.

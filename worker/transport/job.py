@@ -30,7 +30,6 @@ from worker.transport.producer import (
     ForgottenError,
     TaskProducer,
     TooLargeError,
-    Topics,
     WriteError,
 )
 from worker.transport.task import Task
@@ -276,7 +275,7 @@ class Job:
         """Make tasks from the changelog; tell beside each whether its cursor is committed."""
         if not partitions:
             return []
-        producers = {p: self._new_producer(p) for p in partitions}
+        producers = {p: TaskProducer.of(self.settings, self.layout, p) for p in partitions}
         self._opening = list(producers.values())
         self._cancel_read = Event()
         try:
@@ -338,15 +337,6 @@ class Job:
 
     async def _call(self, call: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.pool, call, *arguments)
-
-    def _new_producer(self, partition: int) -> TaskProducer:
-        topics = self.settings.topics
-        return TaskProducer(
-            {"batch.size": str(self.layout.batch_bytes), **librdkafka(self.settings, "producer")},
-            Topics(topics.updates, topics.rejected, self.layout.changelog),
-            partition,
-            self.settings.kafka.group,
-        )
 
     def _read(self, partitions: list[int], cancelled: Event) -> Restored:
         reader = Reader(librdkafka(self.settings, "consumer"), self.settings.kafka.group)

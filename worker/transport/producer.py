@@ -15,6 +15,7 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from config.errors import RocstreamError
+from config.kafka import librdkafka
 from config.log import LIBRDKAFKA
 from worker.messages import TOPIC_BYTES
 from worker.pages import CURSOR_KEY, pack_cursor
@@ -22,8 +23,10 @@ from worker.pages import CURSOR_KEY, pack_cursor
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from config import Settings
     from worker.messages import Message
     from worker.pages import Cursor
+    from worker.transport.layout import Layout
 
 log = structlog.get_logger(__name__)
 
@@ -145,6 +148,17 @@ class TaskProducer:
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
             "logger": logging.getLogger(LIBRDKAFKA),
         }
+
+    @classmethod
+    def of(cls, settings: Settings, layout: Layout, partition: int) -> TaskProducer:
+        """Make the producer of a job's task, not opened yet."""
+        topics = settings.topics
+        return cls(
+            {"batch.size": str(layout.batch_bytes), **librdkafka(settings, "producer")},
+            Topics(topics.updates, topics.rejected, layout.changelog),
+            partition,
+            settings.kafka.group,
+        )
 
     def open(self) -> None:
         """Take the transactional id over: former owners are fenced, their transaction ended.
