@@ -53,6 +53,7 @@ MODULES = (
     "worker.events._columns",
     "worker.events._decimal",
     "worker.events._json",
+    "worker.events._reading",
     "worker.events._scan",
     "worker.transport._batches",
 )

@@ -12,7 +12,7 @@ import engine
 
 _MODULES: Final = (
     *("_pages", "_updates", "events._block", "events._columns", "events._decimal"),
-    *("events._json", "events._scan", "transport._batches"),
+    *("events._json", "events._reading", "events._scan", "transport._batches"),
 )
 
 

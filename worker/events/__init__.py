@@ -1,11 +1,12 @@
 """Reading the events topic: records in, checked events per key and rejections out.
 
-``parser`` drives. What nearly all records look like is read below Python: ``_scan`` reads JSON
-(``_json``, ``_decimal``) out of a ``_block`` of records into the columns of ``_columns``;
-``native`` says whether that core is there, and ``plain`` is the fast loop without it. ``reading``
-takes any record apart, one event (``fields``) or many in arrays (``columns``); ``document`` turns
-bytes into a JSON object; ``reasons`` has every refusal with its sentence; ``filling`` and ``batch``
-are what comes out; ``description`` tells the same as a JSON Schema.
+``parser`` drives. What nearly all records look like is read below Python: ``_scan`` has
+``_reading`` take the JSON (``_json``, ``_decimal``) of a ``_block`` of records apart, into the
+columns of ``_columns``; ``native`` says whether that core is there, and ``plain`` is the fast loop
+without it. ``reading`` takes any record apart, one event (``fields``) or many in arrays
+(``columns``); ``document`` turns bytes into a JSON object; ``reasons`` has every refusal with its
+sentence; ``filling`` and ``batch`` are what comes out; ``description`` tells the same as a JSON
+Schema.
 """
 
 from worker.events.batch import Batch, KeyedEvents

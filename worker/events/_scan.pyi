@@ -1,12 +1,6 @@
 from worker.events._block import Block
 from worker.events.filling import Filling
 
-MOST_TEXTS: int
-"""Texts of labels at the most."""
-
-MOST_PARTS: int
-"""Parts of a path at the most."""
-
 class Scanner:
     def __init__(
         self,

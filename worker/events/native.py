@@ -22,18 +22,18 @@ COMPILED: Final = core.COMPILED
 """Whether blocks can be made and read."""
 
 if COMPILED:
-    from worker.events import _block, _columns, _scan
+    from worker.events import _block, _columns, _reading, _scan
 
 
 def scanner(fields: Fields) -> Scanner | None:
     """Make what reads records as the settings say; None where that is left to the plain loop."""
-    if not COMPILED or not fields.plain_numbers or len(fields.texts) > _scan.MOST_TEXTS:
+    if not COMPILED or not fields.plain_numbers or len(fields.texts) > _reading.MOST_TEXTS:
         return None
     paths = (
         *(fields.score_path, fields.label_path),
         *(fields.key_path, fields.time_path, fields.weight_path),
     )
-    if any(path and (path[0] == HEARTBEAT or len(path) > _scan.MOST_PARTS) for path in paths):
+    if any(path and (path[0] == HEARTBEAT or len(path) > _reading.MOST_PARTS) for path in paths):
         return None
     return _scan.Scanner(paths, fields.texts, fields.factor, fields.divisor, fields.max_ahead)
 
