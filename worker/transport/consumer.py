@@ -8,6 +8,7 @@ position comes from the tasks' cursors, and group offsets are written for lag to
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -21,7 +22,7 @@ from faust.tables.recovery import RebalanceAgain
 from faust.transport.drivers import aiokafka as stock
 from faust.types import TP, ConsumerMessage
 
-from worker.transport import by_id, fetch, membership
+from worker.transport import by_id, fetch, membership, outage
 from worker.transport.offsets import OFFSET_MARK, GroupOffset
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ class ConsumerThread(stock.AIOKafkaConsumerThread):
 
     mundane_level = "debug"
 
+    _outage: outage.Outage
+    _watch: asyncio.Task[None]
+
     def _create_worker_consumer(self, transport: stock.Transport) -> aiokafka.AIOKafkaConsumer:
         fetch.install()
         consumer = super()._create_worker_consumer(transport)
@@ -58,26 +62,35 @@ class ConsumerThread(stock.AIOKafkaConsumerThread):
         if job.layout.events_id:
             ids = {job.settings.topics.events: job.layout.events_id}
             by_id.install(consumer._client, ids, job.ground.doubt)  # noqa: SLF001
-        if job.settings.kafka.group_instance_id is not None:
-            instance = job.settings.kafka.group_instance_id
-            membership.install(consumer._client, instance, job.replaced)  # noqa: SLF001
+        kafka = job.settings.kafka
+        self._outage = outage.install(consumer._client, job.settings.topics.events, kafka.group)  # noqa: SLF001
+        if kafka.group_instance_id is not None:
+            membership.install(consumer._client, kafka.group_instance_id, job.replaced)  # noqa: SLF001
         return consumer
 
     async def on_start(self) -> None:
         """Start the consumer; wait for a broker that went away after its topics were looked up."""
         consumer = self._consumer = self._create_consumer(loop=self.thread_loop)
         self.time_started = time.monotonic()
-        told = False
+        # It ends with the thread, as all that aiokafka has running there.
+        self._watch = asyncio.create_task(self._outage.watch(consumer))
         while not self.should_stop:
             try:
                 await consumer.start()
             except KafkaConnectionError as error:
-                if not told:
-                    log.warning("waiting for the broker to read from", error=str(error))
-                    told = True
+                self._outage.fail_to_start(error)
                 await asyncio.sleep(RETRY_SECONDS)
             else:
+                self._outage.started()
                 return
+
+    async def on_thread_stop(self) -> None:
+        """Leave the group and let go of the brokers, also of those that are away."""
+        # A fetch that waits for its next attempt is awaited there after it was called off.
+        with contextlib.suppress(asyncio.CancelledError):
+            await super().on_thread_stop()
+        if self._consumer is not None:
+            await self._consumer._client.close()  # noqa: SLF001 - where the stop did not get to
 
     async def commit_marked(self, offsets: Mapping[TP, int]) -> None:
         """Commit offsets to the group, marked as ours."""

@@ -37,6 +37,9 @@ TRANSACTION_TIMEOUT_MS: Final = 15_000
 """An open transaction hides later ones in its partitions from read_committed readers; a crashed
 task's is ended after this long, unless its next owner ends it before."""
 
+AGAIN_SECONDS: Final = 30.0
+"""Between two tellings that the broker is waited for."""
+
 _ATTEMPTS: Final = 5
 
 # What a broker that is away, or short of replicas, makes of a write: it is sent again for as long
@@ -132,6 +135,8 @@ class TaskProducer:
         self._topics = topics
         self._partition = partition
         self._abandoned = Event()
+        self._waiting_since: float | None = None
+        self._told = 0.0
         self._producer: Producer | None = None
         self._transactional_id = f"{group}-{partition}"
         self._settings: dict[str, Any] = {
@@ -228,8 +233,7 @@ class TaskProducer:
 
     def _persist(self, call: Callable[[float], object], failure: str) -> None:
         """Make a call again for as long as its failure is one that passes."""
-        waiting_since = time.monotonic()
-        told = False
+        began = time.monotonic()
         while True:
             try:
                 call(CALL_SECONDS)
@@ -239,14 +243,31 @@ class TaskProducer:
                     raise
                 if self._abandoned.is_set():
                     raise self._failure(failure, error) from raised
-                if not told:
-                    log.warning("waiting for the broker", task=self._partition, error=error.str())
-                    told = True
+                self._tell_waiting(error, began)
             else:
-                if told:
-                    waited = round(time.monotonic() - waiting_since, 1)
-                    log.info("the broker is back", task=self._partition, waited_s=waited)
+                self._tell_back()
                 return
+
+    def _tell_waiting(self, error: KafkaError, began: float) -> None:
+        """Tell that a call failed and is made again; the outage is over once one succeeds."""
+        now = time.monotonic()
+        if self._waiting_since is None:
+            self._waiting_since = began
+        elif now - self._told < AGAIN_SECONDS:
+            return
+        self._told = now
+        log.warning(
+            "waiting for the broker",
+            task=self._partition,
+            error=error.str(),
+            waited_s=round(now - self._waiting_since, 1),
+        )
+
+    def _tell_back(self) -> None:
+        if self._waiting_since is not None:
+            waited = round(time.monotonic() - self._waiting_since, 1)
+            log.info("the broker is back", task=self._partition, waited_s=waited)
+            self._waiting_since = None
 
     def _produce(self, producer: Producer, transaction: Transaction) -> None:
         updates, rejected, changelog = self._topics
