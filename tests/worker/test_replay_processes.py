@@ -93,7 +93,7 @@ def told(text: str) -> str:
         ["--compare", "new"],
         ["--compare-keys", "007", "NA", "--pair-by", "label", "--rejected", "FOLDER/bad"],
         ["--report", "FOLDER/r.html", "--moment", "600", "--alert", "h > 0.1"],
-        ["--plot", "FOLDER/p.svg", "--compare", "new"],
+        ["--plot", "FOLDER/p.svg", "--compare", "new", "--only", "*[7a]"],
     ],
     ids=lambda options: options[0] + options[2][:6] if len(options) > 2 else options[0],
 )
