@@ -27,6 +27,14 @@ def settings_of(tmp_path: Path) -> Callable[..., config.Settings]:
     return load
 
 
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A settings file of a job whose broker is not there."""
+    path = tmp_path / "rocstream.toml"
+    path.write_text(HEAD.replace(":9092", ":9") + '[event]\nscore = "model.score"\n' + MONITOR)
+    return path
+
+
 @pytest.fixture(params=["compiled", "plain"] if native.COMPILED else ["plain"])
 def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records are read by the compiled core, then by the loop in Python."""

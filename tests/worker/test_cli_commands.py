@@ -21,28 +21,6 @@ if TYPE_CHECKING:
 COMMANDS = ("demo", "worker", "check", "topics create", "send", "tail", "schema")
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "rocstream.toml"
-    path.write_text(
-        """
-[kafka]
-bootstrap_servers = "127.0.0.1:9"
-group = "job"
-[topics]
-events = "events"
-updates = "updates"
-rejected = "rejected"
-[event]
-score = "model.score"
-[[monitor]]
-name = "last-1k"
-window = { kind = "count", size = 1000, slide = 50 }
-"""
-    )
-    return path
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_teaches_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert commands.run([*command.split(), "--help"]) == 0

@@ -29,26 +29,6 @@ TO = 40
 EVENTS = records([{"score": i % 7 / 7, "label": i % 3 == 0} for i in range(300)])
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "rocstream.toml"
-    path.write_text(
-        """
-[kafka]
-bootstrap_servers = "127.0.0.1:9"
-group = "job"
-[topics]
-events = "events"
-updates = "updates"
-rejected = "rejected"
-[[monitor]]
-name = "last-1k"
-window = { kind = "count", size = 1000, slide = 50 }
-"""
-    )
-    return path
-
-
 def test_help_teaches_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert commands.run(["reset", "--help"]) == 0
     told = capsys.readouterr().out

@@ -43,15 +43,8 @@ cdef class Scanner:
 
     Parameters
     ----------
-    paths
-        Of score, label, key, time and weight; None for key and time means the record's own, for
-        weight that each is 1.
-    classes
-        Texts that are labels, and the class of each.
-    factor, divisor
-        From the unit of times to ms.
-    max_ahead
-        How far (ms) a time may lie past its record's.
+    paths, classes, factor, divisor, max_ahead
+        As for `_reading.Reader`.
     """
 
     cdef Reader reader
