@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, PlainSerializer
 
+from config.errors import SettingsError
 from config.values import refuse
 
 _PART: Final = re.compile(r"""\s*(?:("(?:[^"\\]|\\.)*")|'([^']*)'|([^."']*?))\s*(?:(\.)|$)""")
@@ -70,6 +71,23 @@ def parse(text: str) -> FieldPath:
         at = match.end()
         if dot is None:
             return tuple(parts)
+
+
+def of_option(option: str, text: str) -> tuple[str, ...]:
+    """Return the path that an option of a command gives: of a field, never the record's own.
+
+    Raises
+    ------
+    SettingsError
+        With the option, what it was given, and the cure.
+    """
+    try:
+        path = parse(text)
+    except ValueError as error:
+        raise SettingsError(f'{option} "{text}": {error}') from error
+    if isinstance(path, Own):
+        raise SettingsError(f'{option} "{text}": name a field of the records')
+    return path
 
 
 def _unescape(quoted: str) -> str:

@@ -11,7 +11,7 @@ import orjson
 from config import Own
 from config.errors import SettingsError
 from config.event import KEY_BYTES
-from config.paths import parse, render
+from config.paths import of_option, render
 from worker.rows import MISSING, NO_TEXT, Event, Keys, Shape, header_of, is_text, key_of
 
 if TYPE_CHECKING:
@@ -49,13 +49,7 @@ def keys(event: EventSettings, key: str | None, field: str | None) -> Keys:
     if key is not None and field is not None:
         raise SettingsError("--key and --key-field exclude each other: give one")
     if key is None:
-        try:
-            path = parse(field or "key")
-        except ValueError as error:
-            raise SettingsError(f'--key-field "{field}": {error}') from error
-        if isinstance(path, Own):
-            raise SettingsError(f'--key-field "{field}": name a field of the lines')
-        return Keys(None, path)
+        return Keys(None, of_option("--key-field", field or "key"))
     raw = key.encode()
     if not 1 <= len(raw) <= KEY_BYTES:
         raise SettingsError(f"--key has {len(raw)} bytes: a key has 1 to {KEY_BYTES:,}")

@@ -10,9 +10,8 @@ import orjson
 from rich import box
 from rich.table import Table
 
-from config import Own
 from config.errors import RocstreamError, SettingsError
-from config.paths import parse, render
+from config.paths import of_option, render
 from worker.messages import Message
 from worker.replay.pairs import Difference, Pair, PairWindow
 from worker.replay.summary import ROWS, figure
@@ -105,10 +104,10 @@ class Comparison:
                 raise SettingsError(f"--compare-keys {' '.join(keys)}: name two keys")
             self.names = keys
             if pair_by is not None:
-                changed = {"key": _path(pair_by, "--pair-by")}
+                changed = {"key": of_option("--pair-by", pair_by)}
                 self.extra.append(settings.event.model_copy(update=changed))
         else:
-            path = _path(score or "", "--compare")
+            path = of_option("--compare", score or "")
             if path == settings.event.score:
                 raise SettingsError(
                     f"--compare {score}: that is event.score, the champion: name another score"
@@ -352,16 +351,6 @@ def _listed(events: Any) -> Iterable[Event]:
     places = zip(np.asarray(events.offsets).tolist(), events.indexes, strict=False)
     for place, score, label, when in zip(places, *columns, strict=True):
         yield Event(place, float(score), label, when)
-
-
-def _path(text: str, option: str) -> tuple[str, ...]:
-    try:
-        path = parse(text)
-    except ValueError as error:
-        raise SettingsError(f'{option} "{text}": {error}') from error
-    if isinstance(path, Own):
-        raise SettingsError(f'{option} "{text}": name a field of the records')
-    return path
 
 
 def _minus(values: tuple[float | None, float | None]) -> float:

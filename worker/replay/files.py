@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, cast
 from config import Own
 from config.errors import RocstreamError, SettingsError
 from config.event import KEY_BYTES
-from config.paths import parse, render
+from config.paths import of_option, render
 from worker.events.fields import TIME_MAX
 
 if TYPE_CHECKING:
@@ -97,14 +97,14 @@ def event_of(event: EventSettings, fields: Fields) -> tuple[EventSettings, bytes
         if not 1 <= len(fixed) <= KEY_BYTES:
             raise SettingsError(f"--key has {len(fixed)} bytes: a key has 1 to {KEY_BYTES:,}")
     else:
-        changed["key"] = _path(fields.key_field or "key", "--key-field")
+        changed["key"] = of_option("--key-field", fields.key_field or "key")
     if fields.time_field is not None:
         if not isinstance(event.time, Own):
             raise SettingsError(
                 f'event.time = "{render(event.time)}" takes the time from each line: leave '
                 '--time-field out, or set event.time = "$timestamp"'
             )
-        changed["time"] = _path(fields.time_field, "--time-field")
+        changed["time"] = of_option("--time-field", fields.time_field)
     return event.model_copy(update=changed), fixed
 
 
@@ -175,16 +175,6 @@ def _form(name: str) -> str | None:
     for packed in _PACKED:
         plain = plain.removesuffix(packed)
     return _SUFFIXES.get(Path(plain).suffix)
-
-
-def _path(text: str, option: str) -> tuple[str, ...]:
-    try:
-        path = parse(text)
-    except ValueError as error:
-        raise SettingsError(f'{option} "{text}": {error}') from error
-    if isinstance(path, Own):
-        raise SettingsError(f'{option} "{text}": name a field of the lines')
-    return path
 
 
 @contextmanager
