@@ -2,28 +2,34 @@
 
 Events are produced at a steady rate to a topic with append times; the time of an update is that of
 the event that made the window slide, so that its age when a read_committed reader gets it is the
-latency, by the clock of this one machine, in whole ms.
+latency, by the clock of this one machine, in whole ms. Whoever produces, the worker and the reader
+are a process each: a reader that waited for its own process to produce would measure that too.
+
+The first updates are told by themselves: a broker that has just been started runs code that Java
+has not compiled yet, for 20 s and more, and so long its answers take several times what they take
+later. A worker that has just started catches up meanwhile.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 import orjson
 import typer
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from benchmarks.worker import table
 from benchmarks.worker.contestants import Job, program, settings_file
-from benchmarks.worker.kafka import TIMEOUT, Broker, running
+from benchmarks.worker.kafka import Broker, running
+from benchmarks.worker.load import Load, Plan
 from benchmarks.worker.measure import STALL
 from benchmarks.worker.process import Child
 from benchmarks.worker.workload import Workload
@@ -31,7 +37,8 @@ from benchmarks.worker.workload import Workload
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-STEP = 0.005  # seconds between two portions of events
+LINGER_MS = 5  # between two portions of events
+WARM_UP = 30.0  # seconds from the first update until what is measured
 
 
 class Ages(NamedTuple):
@@ -44,10 +51,18 @@ class Ages(NamedTuple):
     cpu: float
 
 
+class Measured(NamedTuple):
+    """Ages in the warm-up, and behind it."""
+
+    warming: Ages
+    warm: Ages
+
+
 def main(
     *,
     rate: Annotated[int, typer.Option(help="Events a second.", min=200)] = 20_000,
-    seconds: Annotated[float, typer.Option(help="Measured; some more go before.")] = 25.0,
+    seconds: Annotated[float, typer.Option(help="Measured, behind the warm-up.")] = 25.0,
+    warm_up: Annotated[float, typer.Option(help="Seconds of updates before.")] = WARM_UP,
     keys: Annotated[int, typer.Option(min=1)] = 100,
     size: Annotated[int, typer.Option(min=1)] = 10_000,
     slide: Annotated[int, typer.Option(min=1)] = 100,
@@ -57,12 +72,13 @@ def main(
     ] = None,
 ) -> None:
     """Measure the latency of updates at a steady rate of events."""
-    workload = Workload(int(rate * (seconds + 60)), keys, size, slide)
+    workload = Workload(0, keys, size, slide)
     with running(bootstrap_servers) as address, tempfile.TemporaryDirectory() as folder:
-        ages = measure(address, Path(folder), workload, rate, seconds, commit_interval)
-    rows = [["events/s", "commit_interval", "updates", "p50 ms", "p99 ms", "largest", "CPU us"]]
-    rows.append(
+        found = measure(address, Path(folder), workload, rate, seconds, commit_interval, warm_up)
+    rows = [["", "events/s", "commit_interval", "updates", "p50 ms", "p99 ms", "largest", "CPU us"]]
+    rows += [
         [
+            name,
             f"{rate:,}",
             f"{commit_interval * 1000:.0f} ms",
             f"{ages.updates:,}",
@@ -71,23 +87,27 @@ def main(
             f"{ages.largest:.0f}",
             f"{ages.cpu * 1e6:.1f}",
         ]
-    )
+        for name, ages in (("warm-up", found.warming), ("measured", found.warm))
+    ]
     table.rows(sys.stdout, rows)
 
 
 def measure(
-    address: str, folder: Path, workload: Workload, rate: int, seconds: float, interval: float
-) -> Ages:
-    """Run a worker at a rate of events a second; return the ages of the updates.
-
-    The first three seconds of updates are left out: a worker that has just started catches up.
-    """
+    address: str,
+    folder: Path,
+    workload: Workload,
+    rate: int,
+    seconds: float,
+    interval: float,
+    warm_up: float = WARM_UP,
+) -> Measured:
+    """Run a worker at a rate of events a second; return the ages of the updates."""
     name = f"latency-{os.getpid()}-{time.monotonic_ns()}"
     job = Job(address, name, f"{name}-events", f"{name}-updates", 4, workload, folder / name)
     job.folder.mkdir()
     path = settings_file(job, interval)
     broker = Broker(address)
-    ended = Event()
+    plan = Plan(rate, workload.keys, linger_ms=LINGER_MS)
     try:
         broker.create(job.events, job.partitions, message_timestamp_type="LogAppendTime")
         subprocess.run(
@@ -96,64 +116,49 @@ def measure(
             timeout=STALL,
             stdout=subprocess.DEVNULL,
         )
-        source = Thread(target=_produce, args=(job, rate, ended), daemon=True)
-        with Child([program(), "worker", "-c", path], job.folder / "log.txt") as child:
-            source.start()
-            try:
-                found = _ages(job, child, seconds)
-            finally:
-                ended.set()
-                source.join(TIMEOUT)
+        with (
+            Child([program(), "worker", "-c", path], job.folder / "log.txt") as child,
+            Load(address, job.events, plan) as source,
+        ):
+            found = _ages(job, child, source, warm_up, seconds)
     finally:
         broker.delete(broker.topics(name))
     return found
 
 
-def _produce(job: Job, rate: int, ended: Event) -> None:
-    """Send events in small portions, at the moments that the rate asks for."""
-    producer = Producer(
-        {
-            "bootstrap.servers": job.bootstrap_servers,
-            "partitioner": "murmur2_random",
-            "linger.ms": 1,
-            "queue.buffering.max.messages": 1_000_000,
-        }
-    )
-    messages = job.workload.messages()
-    begun, sent = time.monotonic(), 0
-    while not ended.wait(max(begun + sent / rate - time.monotonic(), 0)):
-        for _ in range(int(rate * STEP)):
-            key, value = next(messages)
-            producer.produce(job.events, value, key)
-            sent += 1
-        producer.poll(0)
-    producer.flush(TIMEOUT)
-
-
-def _ages(job: Job, child: Child, seconds: float) -> Ages:
-    ages: list[float] = []
-    start = cpu = None
+def _ages(job: Job, child: Child, source: Load, warm_up: float, seconds: float) -> Measured:
+    warming: list[float] = []
+    warm: list[float] = []
+    first = None
     last = time.monotonic()
     for now, value in _updates(job):
         child.check()
+        source.check()
         if value is None:
             if time.monotonic() - last > STALL:
                 raise RuntimeError(f"no update for {STALL:.0f} s:\n{child.tail()}")
             continue
         last = time.monotonic()
-        if start is None:
-            start = last
-        if last < start + 3:
+        if first is None:
+            first, begun = last, child.cpu()
+        age = now - orjson.loads(value)["time"]
+        if last < first + warm_up:
+            warming.append(age)
             continue
-        if cpu is None:
-            cpu = child.cpu()
-        ages.append(now - orjson.loads(value)["time"])
-        if last > start + 3 + seconds:
+        if not warm:
+            between = child.cpu()
+        warm.append(age)
+        if last > first + warm_up + seconds:
             break
-    used = child.cpu() - (cpu or 0.0)
+    slide, end = job.workload.slide, child.cpu()
+    return Measured(_summary(warming, slide, between - begun), _summary(warm, slide, end - between))
+
+
+def _summary(ages: list[float], slide: int, cpu: float) -> Ages:
+    if not ages:
+        return Ages(0, math.nan, math.nan, math.nan, math.nan)
     p50, p99 = np.percentile(ages, [50, 99])
-    events = len(ages) * job.workload.slide
-    return Ages(len(ages), float(p50), float(p99), max(ages), used / events)
+    return Ages(len(ages), float(p50), float(p99), max(ages), cpu / (len(ages) * slide))
 
 
 def _updates(job: Job) -> Iterator[tuple[float, bytes | None]]:

@@ -1,4 +1,4 @@
-"""The load of a soak: what it says it sent is what the topic holds."""
+"""The load of the soak and of the latency benchmark: what it says it sent is in the topic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.broker
 
-LOAD = str(Path(__file__).resolve().parents[1] / "chaos" / "load.py")
+ROOT = Path(__file__).resolve().parents[2]
 PARTITIONS = 3
 KEYS = [b"model-%02d" % number for number in range(100)]
 # More than its pool: some of the batches go twice.
@@ -31,7 +31,11 @@ POOL, ENOUGH = 20_000, 50_000
 def load(job: Job, topic: str, rate: int) -> Iterator[subprocess.Popen[bytes]]:
     """Run it; it is killed at the end if it still runs."""
     with subprocess.Popen(
-        [sys.executable, LOAD, job.servers, topic, str(rate), "--pool", str(POOL)],
+        [
+            *(sys.executable, "-m", "benchmarks.worker.load", job.servers, topic),
+            *("--rate", str(rate), "--pool", str(POOL)),
+        ],
+        cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

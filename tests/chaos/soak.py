@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from collections import Counter
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import orjson
@@ -19,7 +16,11 @@ from ground import ground, on_java
 from reading import Reader
 from soak_report import Result, Sample, tell
 
+from benchmarks.worker.load import Load, Plan
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from crew import Worker
     from ground import Ground
 
@@ -38,37 +39,6 @@ KEEP = {
     "file.delete.delay.ms": "1000",
 }
 BROKER = {"log.retention.check.interval.ms": "5000"}
-
-
-class Load:
-    """The process of `load.py`, stopped on leaving the context."""
-
-    def __init__(self, servers: str, topic: str, rate: float) -> None:
-        command = [sys.executable, str(Path(__file__).with_name("load.py"))]
-        self.process = subprocess.Popen(
-            [*command, servers, topic, str(rate)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
-
-    def check(self) -> None:
-        """Raise RuntimeError when it no longer sends."""
-        if self.process.poll() is not None:
-            raise RuntimeError(f"the load ended with exit code {self.process.returncode}")
-
-    def stop(self) -> Counter[str]:
-        """Have it end; return how many events each key was sent, all of them on the broker."""
-        self.check()
-        said, _ = self.process.communicate(timeout=PATIENCE_SECONDS)
-        if self.process.returncode:
-            raise RuntimeError(f"the load ended with exit code {self.process.returncode}")
-        return Counter(orjson.loads(said))
 
 
 class Order:
@@ -164,7 +134,7 @@ def run(minutes: float, rate: float, table: Path | None) -> Result:
             crew.wait_until(lambda: worker.doing() == "working", "a start")
             with (
                 Reader(made.servers, topics.updates) as reader,
-                Load(made.servers, topics.events, rate) as load,
+                Load(made.servers, topics.events, Plan(rate)) as load,
             ):
                 return _soak(made, crew, worker, Order(reader), load, minutes, rate, table)
         finally:
@@ -183,7 +153,7 @@ def _soak(
 ) -> Result:
     topic = Topic(made)
     samples: list[Sample] = []
-    pids = {"worker": worker.process.pid, "broker": made.broker.pid, "load": load.process.pid}
+    pids = {"worker": worker.process.pid, "broker": made.broker.pid, "load": load.pid}
     used = Cpu(**pids, checker=os.getpid())
     began = last = time.monotonic()
     log, updates = topic.now(), 0

@@ -1,19 +1,21 @@
-"""A steady load of hundreds of thousands of events a second, for little CPU.
+"""`python -m benchmarks.worker.load SERVERS TOPIC --rate N`: a steady load for little CPU.
 
-`python tests/chaos/load.py SERVERS TOPIC RATE` makes record batches once, as a busy producer with a
-linger of 20 ms would, and sends them round and round at the rate; only their time is new each time.
-When its standard input ends, so does it, and says in JSON how many events each key was sent.
+Record batches are made once, as a producer with a linger makes them that sends a broker one request
+for all its partitions (Kafka's own does), and are sent round and round at the rate; only their time
+is new each time. When its standard input ends, so does it, and says in JSON how many events each
+key was sent. `Load` is the process from outside.
 """
 
 from __future__ import annotations
 
 import asyncio
 import struct
+import subprocess
 import sys
 import time
 from collections import Counter, deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple, Self
 
 import orjson
 import typer
@@ -25,30 +27,42 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 from aiokafka.structs import TopicPartition
 
+from benchmarks.worker.workload import Workload
+
 ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:
-    sys.path.append(str(ROOT))
+PATIENCE = 60.0  # seconds
 
-from benchmarks.worker.workload import Workload  # noqa: E402
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-KEYS: Final = 100
-POOL: Final = 1_200_000
-"""Events that are made once, and sent again and again: so many that no window of a soak holds one
-of them twice."""
-
-LINGER_MS: Final = 20
 IN_FLIGHT: Final = 5
 """Portions that may wait for the broker's answer, as of a producer that keeps the order."""
 
 TIMEOUT_MS: Final = 30_000
 BATCH_BYTES: Final = 1_000_000
-"""Kafka's own limit is 1 MiB: at more than 2 million events a second, batches would be refused."""
+"""Below Kafka's own limit of 1 MiB; 20 ms of 2 million events a second come near it."""
 
 # Where a batch has its checksum and what that is of, and the times of its first and last record.
 CRC, SUMMED, TIMES = 17, 21, 27
+
+
+class Plan(NamedTuple):
+    """What is sent; the defaults are of a busy producer.
+
+    Attributes
+    ----------
+    rate
+        Events a second.
+    keys
+        How many.
+    pool
+        Events that are made: by default so many that no window of 10,000 of 100 keys holds one of
+        them twice.
+    linger_ms
+        How long a producer would gather events for a batch.
+    """
+
+    rate: float
+    keys: int = 100
+    pool: int = 1_200_000
+    linger_ms: int = 20
 
 
 class Portion(NamedTuple):
@@ -63,35 +77,31 @@ class LoadError(RuntimeError):
     """The broker did not take a batch."""
 
 
-def portions(rate: float, partitions: int, pool: int) -> list[Portion]:
-    """Return about so many events as are in a `pool`, in portions of `LINGER_MS` at a rate."""
-    size = max(1, round(rate * LINGER_MS / 1000))
-    count = max(1, pool // size)
-    messages = Workload(size * count, KEYS).messages()
+def portions(plan: Plan, partitions: int) -> list[Portion]:
+    """Return the pool, as nearly as whole portions make it up."""
+    size = max(1, round(plan.rate * plan.linger_ms / 1000))
+    count = max(1, plan.pool // size)
+    messages = Workload(size * count, plan.keys).messages()
     place = {
         (key := Workload.key(number).encode()): (murmur2(key) & 0x7FFFFFFF) % partitions
-        for number in range(KEYS)
+        for number in range(plan.keys)
     }
-    return [
-        _portion([next(messages) for _ in range(size)], place.__getitem__) for _ in range(count)
-    ]
+    return [_portion([next(messages) for _ in range(size)], place, plan) for _ in range(count)]
 
 
-def _portion(messages: list[tuple[bytes, bytes]], place: Callable[[bytes], int]) -> Portion:
+def _portion(messages: list[tuple[bytes, bytes]], place: dict[bytes, int], plan: Plan) -> Portion:
     builders: dict[int, DefaultRecordBatchBuilder] = {}
     counts: Counter[int] = Counter()
     for at, (key, value) in enumerate(messages):
-        partition = place(key)
+        partition = place[key]
         builder = builders.get(partition)
         if builder is None:
             builder = builders[partition] = DefaultRecordBatchBuilder(
                 2, 0, 0, -1, -1, -1, BATCH_BYTES
             )
-        passed = at * LINGER_MS // len(messages)
+        passed = at * plan.linger_ms // len(messages)
         if builder.append(counts[partition], passed, key, value, []) is None:
-            raise LoadError(
-                f"more than {BATCH_BYTES:,} bytes for a partition within {LINGER_MS} ms"
-            )
+            raise LoadError(f"a batch for {plan.linger_ms} ms has more than {BATCH_BYTES:,} bytes")
         counts[partition] += 1
     return Portion(
         {partition: bytearray(builder.build()) for partition, builder in builders.items()},
@@ -108,9 +118,7 @@ def stamped(batch: bytearray, first: int) -> bytes:
     return bytes(batch)
 
 
-async def load(
-    servers: str, topic: str, rate: float, pool: int, ended: asyncio.Event
-) -> Counter[str]:
+async def send(servers: str, topic: str, plan: Plan, ended: asyncio.Event) -> Counter[str]:
     """Send until `ended`; return the number of events by key, all of them on the broker.
 
     Raises
@@ -128,13 +136,13 @@ async def load(
         }
         if not leaders:
             raise LoadError(f"there is no topic {topic}")
-        made = portions(rate, len(leaders), pool)
+        made = portions(plan, len(leaders))
         sent = 0
         waiting: deque[asyncio.Task[None]] = deque()
         begun = time.monotonic()
         while not ended.is_set():
             portion = made[sent % len(made)]
-            first = int(time.time() * 1000) - LINGER_MS
+            first = int(time.time() * 1000) - plan.linger_ms
             for leader in set(leaders.values()):
                 batches = [
                     (partition, stamped(batch, first))
@@ -145,7 +153,7 @@ async def load(
             sent += 1
             while len(waiting) > IN_FLIGHT:
                 await waiting.popleft()
-            await asyncio.sleep(begun + sent * portion.events / rate - time.monotonic())
+            await asyncio.sleep(begun + sent * portion.events / plan.rate - time.monotonic())
         await asyncio.gather(*waiting)
     finally:
         await client.close()
@@ -167,20 +175,61 @@ async def _send(
                 raise LoadError(f"{topic}, partition {partition}: {for_code(code)!r}")
 
 
-async def _until_input_ends(servers: str, topic: str, rate: float, pool: int) -> Counter[str]:
+async def _until_input_ends(servers: str, topic: str, plan: Plan) -> Counter[str]:
     ended = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), ended.set)
-    return await load(servers, topic, rate, pool, ended)
+    return await send(servers, topic, plan, ended)
+
+
+class Load:
+    """The process, killed on leaving the context if it still runs."""
+
+    def __init__(self, servers: str, topic: str, plan: Plan) -> None:
+        options = (f"--{name.replace('_', '-')}={value}" for name, value in plan._asdict().items())
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.worker.load", servers, topic, *options],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._process:
+            self._process.kill()
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    def check(self) -> None:
+        """Raise RuntimeError when it no longer sends."""
+        if self._process.poll() is not None:
+            raise RuntimeError(f"the load ended with exit code {self._process.returncode}")
+
+    def stop(self) -> Counter[str]:
+        """Have it end; return how many events each key was sent, all of them on the broker."""
+        self.check()
+        said, _ = self._process.communicate(timeout=PATIENCE)
+        if self._process.returncode:
+            self.check()
+        return Counter(orjson.loads(said))
 
 
 def main(
     servers: str,
     topic: str,
-    rate: Annotated[float, typer.Argument(help="Events a second.")],
-    pool: Annotated[int, typer.Option(help="How many are made.")] = POOL,
+    *,
+    rate: Annotated[float, typer.Option(help="Events a second.")],
+    keys: int = Plan._field_defaults["keys"],
+    pool: Annotated[int, typer.Option(help="Events that are made.")] = Plan._field_defaults["pool"],
+    linger_ms: int = Plan._field_defaults["linger_ms"],
 ) -> None:
     """Send events at a steady rate until standard input ends; say how many each key was sent."""
-    counts = asyncio.run(_until_input_ends(servers, topic, rate, pool))
+    counts = asyncio.run(_until_input_ends(servers, topic, Plan(rate, keys, pool, linger_ms)))
     sys.stdout.buffer.write(orjson.dumps(counts))
 
 
