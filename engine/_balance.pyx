@@ -67,7 +67,12 @@ cdef class Balanced(Nodes):
         if self.heads[leaf].side == NONE and (
             distinct_keys(self.leaves[leaf].keys, LEAF) <= LEAF // 2
         ):
-            return DONE if self.count_ties(leaf) else NO_MEMORY
+            if not self.count_ties(leaf):
+                return NO_MEMORY
+            # It has half as many keys now, and its neighbours may have as few.
+            if self.height:
+                self.fill_up(path, 0)
+            return DONE
         return self.split_leaf(path, leaf, rank, score)
 
     cdef Status split_leaf(
