@@ -36,6 +36,14 @@ _SECRET_TEXT: Final = re.compile(
 _USELESS: Final = ("Missing sensor state", "Seek stream partitions to committed offsets")
 # How Faust's services begin their lines; the logger's name says it already.
 _SERVICE: Final = re.compile(r"^\[\^-*\w+\]: ")
+ALIKE_SECONDS: Final = 30.0
+"""For so long a line of librdkafka that says what another one said is counted and not shown."""
+
+# What its lines of one cause differ in: the client and its thread, what a broker is needed for, and
+# how long it took.
+_VARYING: Final = re.compile(
+    r"\[[^\]]*#[^\]]*\] |\[thrd:.*?\](?=: )|TxnCoordinator: |(?<=\d)/\w+(?=:)| \(after .*\)$"
+)
 _BREAKS: Final = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 
 
@@ -112,7 +120,39 @@ def _route_foreign(level: int) -> None:
         logger.handlers.clear()
         logger.propagate = True
         logger.setLevel(logging.NOTSET if name == LIBRDKAFKA else quiet)
+        for old in [one for one in logger.filters if isinstance(one, _Alike)]:
+            logger.removeFilter(old)
+    if level > logging.DEBUG:
+        logging.getLogger(LIBRDKAFKA).addFilter(_Alike())
     logging.captureWarnings(capture=True)
+
+
+class _Alike(logging.Filter):
+    """Shows the first of lines that are alike, and says behind the next one how many there were.
+
+    Each task has a client, and each client tells of each attempt to connect to each broker.
+    """
+
+    _MOST = 1_000
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: dict[str, tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether a line is to be shown."""
+        text = _VARYING.sub("", record.getMessage())
+        at, more = self._shown.get(text, (0.0, 0))
+        if record.created - at < ALIKE_SECONDS:
+            self._shown[text] = (at, more + 1)
+            return False
+        if len(self._shown) >= self._MOST:
+            self._shown.clear()
+        self._shown[text] = (record.created, 0)
+        if more:
+            record.msg = f"{record.getMessage()} ({more} more like the one before)"
+            record.args = ()
+        return True
 
 
 def _useful(record: logging.LogRecord) -> bool:

@@ -152,6 +152,47 @@ def test_librdkafka_speaks_through_its_logger() -> None:
     assert any("fetch.min.bytes" in line["event"] for line in lines(stream))
 
 
+FAIL = "FAIL [rocstream#producer-%d] [thrd:%s]: %s: Connect to ipv4#127.0.0.1:%d failed: refused %s"
+
+
+def fail(client: int, port: int, *, role: str = "/1") -> None:
+    place = f"127.0.0.1:{port}{role}"
+    took = f"(after {client}ms in state CONNECT, {client} identical error(s) suppressed)"
+    logging.getLogger(log.LIBRDKAFKA).error(FAIL, client, place, place, port, took)
+
+
+def test_what_many_clients_say_alike_is_shown_once_for_each_broker() -> None:
+    stream = io.StringIO()
+    configure(stream)
+    for port in (9092, 9093):
+        for client in range(5):
+            fail(client, port)
+            fail(client, port, role="/bootstrap")
+    assert [":9093" in line["event"] for line in lines(stream)] == [False, True]
+
+
+def test_how_many_were_alike_is_told_with_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    configure(stream)
+    for _ in range(4):
+        fail(1, 9092)
+    monkeypatch.setattr(log, "ALIKE_SECONDS", 0.0)
+    fail(1, 9092)
+    fail(1, 9092)
+    first, next_, last = (line["event"] for line in lines(stream))
+    assert "more like" not in first
+    assert next_.endswith("(3 more like the one before)")
+    assert last == first
+
+
+def test_at_debug_all_that_is_alike_is_shown() -> None:
+    stream = io.StringIO()
+    configure(stream, level="debug")
+    for _ in range(3):
+        fail(1, 9092)
+    assert len(lines(stream)) == 3
+
+
 def test_warnings_are_lines_too() -> None:
     stream = io.StringIO()
     with warnings.catch_warnings():

@@ -63,6 +63,8 @@ class Log:
 
     def __init__(self) -> None:
         self.transactions: list[Transaction] = []
+        self.listened = 0
+        self.heard = asyncio.Event()
 
     @contextmanager
     def writing(self) -> Iterator[list[tuple[bytes, bytes | None]]]:
@@ -71,6 +73,11 @@ class Log:
 
     def write(self, pages: dict[bytes, bytes | None]) -> None:
         self.pages.extend(pages.items())
+
+    def listen(self) -> None:
+        self.listened += 1
+        if self.listened == 3:
+            self.heard.set()
 
     def commit(self, transaction: Transaction) -> None:
         self.transactions.append(transaction)
@@ -119,6 +126,28 @@ def test_events_without_an_update_are_committed_soon(
     monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
     first, *_ = committed(settings_of(EVERY_FIFTH), run_of(0, 3), run_of(3, 1))
     assert (first.updates, first.cursor.offset) == ([], 3)
+
+
+def test_the_client_of_an_idle_task_is_listened_to(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LISTEN_SECONDS", 0.001)
+    log = Log()
+
+    async def idle() -> None:
+        told = cast("Any", log)
+        pipeline = Pipeline(settings_of(), "events", 0)
+        with ThreadPoolExecutor(1) as pool:
+            task = Task(
+                0, 1, pipeline, told, told, pool=pool, interval=0.001, on_death=lambda *_: None
+            )
+            task.start(committed=True)
+            async with asyncio.timeout(20):
+                await log.heard.wait()
+            assert await task.park()
+
+    asyncio.run(idle())
+    assert log.transactions == []
 
 
 def test_runs_that_follow_on_the_cursor_are_taken_in(settings_of: Callable[..., Settings]) -> None:

@@ -114,8 +114,8 @@ class Transaction(NamedTuple):
 class TaskProducer:
     """Writes the transactions of one task.
 
-    Every method blocks; call them from a thread, one at a time. `abandon` may be called from
-    anywhere and makes a blocked call end within `CALL_SECONDS`.
+    Every method but `listen` blocks; call them from a thread, one at a time. `abandon` may be
+    called from anywhere and makes a blocked call end within `CALL_SECONDS`.
 
     Parameters
     ----------
@@ -210,6 +210,11 @@ class TaskProducer:
                 self._abort(producer)
             else:
                 return
+
+    def listen(self) -> None:
+        """Have the client log what it has to say; does not block."""
+        if self._producer is not None:
+            self._producer.poll(0)
 
     def abandon(self) -> None:
         """Make calls that wait for the broker give up."""

@@ -48,6 +48,10 @@ PASSED_SECONDS: Final = 1.0
 first one goes at once: should the worker be killed, and stay away until retention has taken them,
 nobody could tell any more that they were no records."""
 
+LISTEN_SECONDS: Final = 1.0
+"""How often an idle task has its client say what it has to say. It would pile up: with a broker
+away, some lines a second."""
+
 DRAIN_SECONDS: Final = 5.0
 """How long a task that leaves may take to commit what it has. What is not committed by then is
 worked out again by the next owner, so leaving sooner costs work, never data."""
@@ -241,7 +245,7 @@ class Task:
     async def _commit_loop(self) -> None:
         try:
             while True:
-                await self._wake.wait()
+                await self._await_work()
                 await self._gather()
                 if self.dead:
                     # Of what a run that failed has left half done nothing may be committed.
@@ -264,6 +268,13 @@ class Task:
             self._idle.set()
             self._room.set()
             self._on_death(self, error)
+
+    async def _await_work(self) -> None:
+        while not self._wake.is_set():
+            self._producer.listen()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LISTEN_SECONDS):
+                    await self._wake.wait()
 
     async def _gather(self) -> None:
         """Wait until there is something to publish, though not for long."""
