@@ -254,7 +254,13 @@ def test_ranges_partitions_and_topics_that_do_not_fit_are_told(
         capfd
     )
     assert rocstream([*command, "--from", "2099-01-01T00:00Z"]) == 0
-    assert f"{events} has nothing in that range: 0 events" in error(capfd)
+    told = error(capfd)
+    assert f"{events} has nothing in that range: 0 events; there are the offsets 20 to " in told
+    gone = admin.delete_records([TopicPartition(events, 0, -1)])
+    for future in gone.values():
+        future.result(timeout=20)
+    assert rocstream([*command, "--partition", "0"]) == 0
+    assert "none in partition 0, of which retention has removed all before" in error(capfd)
     assert rocstream([*command, "--partition", "9"]) == 2
     assert "has the partitions 0 to 2" in error(capfd)
     assert rocstream([*command, "--topic", "nowhere"]) == 2

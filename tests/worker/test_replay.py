@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from inmemory import HEAD, MONITORS, Event, Log
 
 import worker.replay
-from config.errors import SettingsError
+from config.errors import RocstreamError, SettingsError
 from worker.cli.commands import run as rocstream
 from worker.replay import lines
 from worker.replay.filesource import FileSource
@@ -416,6 +416,10 @@ def test_a_notebook_gets_updates_as_dicts_and_as_a_table(
     assert list(worker.replay.run(settings, [path], start="400", keys=["N*"])) == [
         one for one in expected if one["key"] == "NA" and one["source"]["offset"] >= 400
     ]
+
+    nothing = jsonl(tmp_path / "y.jsonl", [{"key": "k", "skore": 1, "label": 1, "time": 1}] * 2)
+    with pytest.raises(RocstreamError, match=r"every record was rejected, the first: y\.jsonl:1: "):
+        list(worker.replay.run(settings, nothing))
 
     class Library:
         @staticmethod

@@ -168,6 +168,15 @@ def test_what_there_is_no_room_for_is_named_and_the_tables_are_told(
     assert not (tmp_path / name).exists()
 
 
+def test_how_far_back_the_windows_of_a_file_were_warmed_up_is_told(
+    replay: Callable[..., tuple[int, str]], source: Path
+) -> None:
+    told = replay(source, "--from", "150")[1]
+    assert "note: windows were warmed up with the 150 records before --from\n" in told
+    assert "warmed up" not in replay(source, "--from", "150", "--cold")[1]
+    assert "warmed up" not in replay(source)[1]
+
+
 def test_what_was_made_is_told_where_it_is(
     replay: Callable[..., tuple[int, str]], source: Path, tmp_path: Path
 ) -> None:

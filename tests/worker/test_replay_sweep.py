@@ -20,6 +20,7 @@ from worker.replay import alerts, thinning
 from worker.replay.alerts import Watchman, rule
 from worker.replay.backtest import Backtest, Options
 from worker.replay.series import Point, Recorder, Series
+from worker.replay.span import Bound
 from worker.replay.sweep import variants
 from worker.replay.thinning import POINTS, Holder, Thinned
 
@@ -283,3 +284,16 @@ def test_a_sweep_of_one_monitor_leaves_the_others_alone(
         [50, 10],
         [50, 20],
     ]
+
+
+def test_lags_go_on_where_a_key_begins_to_count_anew(
+    settings_of: Callable[..., config.Settings],
+) -> None:
+    [monitor] = settings_of(MONITOR).monitors
+    watchman = Watchman(rule("auc < 0.5"))
+    recorder = Recorder(watchmen={"m": [watchman]}, change=Bound("offset", 40))
+    aucs = [0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.4, 0.9]
+    for at, (seq, auc) in enumerate(zip([5, 6, 7, 8, 9, 1, 2, 3], aucs, strict=True)):
+        point = Point(seq, 0, at * 10, "t", 50.0, 20.0, 30.0, full=True, values={"auc": auc})
+        recorder.take(monitor, "k", [point])
+    assert (watchman.early(), watchman.behind()) == (0, [3 * monitor.window.slide])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from config.errors import RocstreamError, SettingsError
+from config.values import plural
 from worker.replay import compare, outputs, plot, report, sweep
 from worker.replay.alerts import Watchman, rule
 from worker.replay.files import STDIN, Fields
@@ -16,7 +17,7 @@ from worker.replay.filesource import FileSource
 from worker.replay.outputs import File
 from worker.replay.player import Player
 from worker.replay.series import BASE, INTERVAL, Recorder
-from worker.replay.session import Session
+from worker.replay.session import Session, all_rejected
 from worker.replay.sinks import STDOUT, TOPIC, Rejected, sink
 from worker.replay.span import Bound, bound, span
 from worker.replay.story import Intake, Moment, Story
@@ -181,12 +182,9 @@ class Backtest:
             told.print(f"rejected records: {outcome.rejected}")
         if unwritten is not None:
             raise unwritten
-        counts = self.player.tally.counts
-        if outcome.whole and counts["records"] and counts["records"] == counts["rejected"]:
-            raise RocstreamError(
-                f"every record was rejected, the first: {self.rejected.first}: do the paths in "
-                "[event] fit?"
-            )
+        wrong = all_rejected(self.player.tally.counts, self.rejected.first)
+        if wrong is not None and outcome.whole:
+            raise wrong
         return outcome
 
     def story(self, sentence: str, outcome: Outcome) -> Story:
@@ -268,6 +266,11 @@ class Backtest:
             )
         elif self.comparison is not None:
             notes += self.comparison.notes()
+        warmed = self.player.tally.warmed
+        if self.options.sources and warmed and self.player.tally.counts["records"]:
+            notes.append(
+                f"windows were warmed up with the {plural(warmed, 'record')} before --from"
+            )
         nothing = self.player.nothing()
         if nothing and outcome.whole and not self.player.tally.counts["records"]:
             notes.append(nothing)

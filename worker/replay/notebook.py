@@ -12,7 +12,8 @@ from config.errors import SettingsError
 from worker.replay.files import Fields
 from worker.replay.filesource import FileSource
 from worker.replay.player import Player, Tally
-from worker.replay.sinks import flat
+from worker.replay.session import all_rejected
+from worker.replay.sinks import Rejected, flat
 from worker.replay.span import Span, span
 from worker.replay.topic import TopicSource
 
@@ -47,13 +48,24 @@ class Updates:
         return self._source.notes
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Yield the updates as dicts, in the order in which they would be published."""
+        """Yield the updates as dicts, in the order in which they would be published.
+
+        Raises
+        ------
+        RocstreamError
+            When the source fails, or at its end when no record could be read.
+        """
         self._source.notes.clear()
         player = Player([self._settings], self._source, self._stretch, keys=self._keys)
         self.tally = player.tally
+        rejected = Rejected(None)
         for step in player:
+            if step.published:
+                rejected.write(step.log, self._source, step.batch.rejections)
             for update in step.updates[0]:
                 yield orjson.loads(update.value or b"")
+        if (wrong := all_rejected(self.tally.counts, rejected.first)) is not None:
+            raise wrong
 
     def frame(self, library: str | None = None) -> Any:
         """Replay and return all updates as a DataFrame.

@@ -38,7 +38,7 @@ class File:
     def __init__(self, path: Path, option: str) -> None:
         self._path = path
         # Behind a link it is the file that gets the new contents, not the link.
-        whole = Path(os.path.realpath(path))
+        whole = Path(os.path.realpath(path)) if path.is_symlink() else path
         self._whole, self.name = whole, whole.with_name(whole.name + PARTIAL)
         if in_place(path):
             self._whole = self.name = path

@@ -181,8 +181,9 @@ class Recorder:
             if change is None or where < change.value:
                 yield -1
                 continue
-            first = self._changed.setdefault(place, point.seq)
-            yield (point.seq - first + 1) * slide
+            # Counted here, for a key that expires begins to count its slides anew.
+            slides = self._changed[place] = self._changed.get(place, 0) + 1
+            yield slides * slide
 
 
 class _RecordedTape(Tape):

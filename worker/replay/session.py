@@ -17,6 +17,7 @@ from config.values import plural
 from worker.replay.summary import Readings, counted
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterator, Sequence
     from types import FrameType
 
@@ -232,6 +233,15 @@ class Session:
             log, offset = tally.last
             where = f" before {self._player.source.where(log, offset)}"
         return f"PARTIAL, {outcome.why}{where}: {told}"
+
+
+def all_rejected(counts: Counter[str], first: str) -> RocstreamError | None:
+    """Return what is wrong where no record could be read, the first of them told by `first`."""
+    if not counts["records"] or counts["records"] > counts["rejected"]:
+        return None
+    return RocstreamError(
+        f"every record was rejected, the first: {first}: do the paths in [event] fit?"
+    )
 
 
 def _unwritten(error: OSError) -> RocstreamError:

@@ -42,6 +42,10 @@ _RUN: Final = 100_000
 """Records of a run at the most: many, for a key's window then stays in the cache for long."""
 
 
+HELD: Final = 6
+"""Partitions of which it is told what they hold, where none holds what was asked for."""
+
+
 class Part(NamedTuple):
     """What is read of one partition: [first, stop), of which [since, stop) is published."""
 
@@ -87,6 +91,7 @@ class TopicSource:
         self._wanted = partitions
         self._settings = settings
         self._parts: list[Part] = []
+        self._there: dict[int, tuple[int, int]] = {}
         self._read = 0
         self._known = self._shared = False
 
@@ -224,6 +229,7 @@ class TopicSource:
             stop = self._bound(broker, self._span.stop, low, high)
         except KafkaException as error:
             raise RocstreamError(f"{self.name} cannot be read: {error.args[0].str()}") from error
+        self._there = {number: (low[number], high[number]) for number in numbers}
         return [
             self._part(reader, number, low[number], since[number], stop[number])
             for number in numbers
@@ -308,7 +314,21 @@ class TopicSource:
                     + "; seq is null, for slides cannot be counted"
                 )
         if all(part.stop == part.since for part in self._parts):
-            self.notes.append(f"{self.name} has nothing in that range: 0 events")
+            self.notes.append(f"{self.name} has nothing in that range: 0 events; {self._held()}")
+
+    def _held(self) -> str:
+        """Say what there is in place of what was asked for."""
+        if not any(high for _, high in self._there.values()):
+            return "nothing was ever written to it"
+        held = [
+            f"{low:,} to {high - 1:,} in partition {number}"
+            if low < high
+            else f"none in partition {number}, of which retention has removed all before {high:,}"
+            for number, (low, high) in self._there.items()
+            if high
+        ]
+        more = f" and so on in {len(held) - HELD:,} more" if len(held) > HELD else ""
+        return f"there are the offsets {', '.join(held[:HELD])}{more}"
 
     def _runs(self, reader: Reader, part: Part, parsers: Sequence[Parser]) -> Iterator[RecordRun]:
         """Yield the records of [first, stop) in runs."""
