@@ -275,7 +275,9 @@ def test_of_many_keys_the_worst_are_shown_everywhere(
     assert curves.count("28 more are left out") == 2
     assert curves.count("k39 (m)") == 2
     assert alerts.count("<tr>") == 1 + 2 * 20
-    assert re.search(r"The first 20 of each rule; [0-9]+ more are left out", alerts)
+    assert re.search(
+        r"The first 20 of each rule under each setting; [0-9]+ more are left out", alerts
+    )
 
 
 def test_of_many_compared_keys_the_most_apart_are_shown(

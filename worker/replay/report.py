@@ -93,8 +93,8 @@ def _head(story: Story) -> str:
     if len(story.variants) > 1:
         whole_count = sum(one.count for each in story.recorders for one in each.series.values())
         several = (
-            f"<p>{len(story.variants)} settings made {plural(whole_count, 'update')}; updates and "
-            f"alerts below are those of the first, <b>{_safe(story.variants[0].name)}</b>.</p>"
+            f"<p>{len(story.variants)} settings made {plural(whole_count, 'update')}; counted "
+            f"below are those of the first, <b>{_safe(story.variants[0].name)}</b>.</p>"
         )
     cards = [
         ("events", counts["events"]),
@@ -419,8 +419,9 @@ def _alerts(story: Story) -> str:
     setting = ["setting"] if several else []
     lag = "events since the change"
     head = ["rule", *setting, "monitor", "key", "reading", "where", "when (UTC)", lag]
+    of = " rule under each setting" if several else " rule"
     more = sum(max(man.count - FIRINGS, 0) for _, _, man in men)
-    told = f"<p>The first {FIRINGS} of each rule; {more:,} more are left out.</p>" if more else ""
+    told = f"<p>The first {FIRINGS} of each{of}; {more:,} more are left out.</p>" if more else ""
     return told + _table(head, rows)
 
 
