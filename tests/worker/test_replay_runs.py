@@ -16,7 +16,7 @@ from pyarrow import parquet as parquet_files
 
 from config import EventSettings
 from config.errors import SettingsError
-from worker.events import Parser, Stop
+from worker.events import Parser, Stop, native
 from worker.events.record import Taken
 from worker.replay import parquet
 from worker.replay.files import timestamp_of
@@ -112,6 +112,15 @@ def test_lines_are_read_as_records_are(event: EventSettings, lines: list[Any]) -
     records = [Taken(at, timestamp, b"fixed", text) for at, text in enumerate(texts, 5)]
     assert told(run.batches(0)) == told(Parser(event).batches(records))
     assert told(run.cut(6, 9).batches(0)) == told(Parser(event).batches(records[1:4]))
+
+
+@given(st.lists(st.sampled_from([b"{}", b"", b" {}", b"\t", b"\x0c", b"x\r"]), min_size=1))
+def test_lines_are_counted_where_none_begins_with_a_blank(found: list[bytes]) -> None:
+    odd = any(line[:1] in b" \t\x0c" for line in found)
+    for compiled in {False, native.COMPILED}:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(native, "COMPILED", compiled)
+            assert native.count_lines(b"\n".join(found)) == (-1 if odd else len(found))
 
 
 def test_records_of_a_topic_are_cut_by_their_offsets() -> None:

@@ -123,6 +123,21 @@ def block_of_lines(bytes text, int64_t first, bytes key, int64_t timestamp):
         at = line + 1
 
 
+def count_lines(bytes text):
+    """Return how many lines a text has; -1 where one begins with a blank or a control character."""
+    cdef const uint8_t *at = text
+    cdef const uint8_t *end = at + PyBytes_GET_SIZE(text)
+    cdef Py_ssize_t count = 0
+    while True:
+        if at == end or at[0] <= 32:
+            return -1
+        count += 1
+        at = <const uint8_t *> memchr(at, 10, end - at)
+        if at == NULL:
+            return count
+        at += 1
+
+
 def block_of_records(list records):
     """Take records that are objects; each comes out of the block again as it is."""
     cdef Store store = Store()

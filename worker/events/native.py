@@ -56,6 +56,14 @@ def lines(text: bytes, first: int, key: bytes | None, timestamp: int) -> Sequenc
     return [Taken(offset, timestamp, key, value) for offset, value in values]
 
 
+def count_lines(text: bytes) -> int:
+    """Return how many lines a text has; -1 where one begins with a blank, or is empty."""
+    if COMPILED:
+        return _block.count_lines(text)
+    lines = text.split(b"\n")
+    return -1 if any(line[:1] <= b" " for line in lines) else len(lines)
+
+
 if COMPILED:
     grouped = _columns.grouped
 

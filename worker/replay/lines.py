@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import select
 import zlib
 from bisect import bisect_right
 from typing import IO, TYPE_CHECKING, Final
+
+from worker.events import native
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,12 +20,8 @@ LINE_BYTES: Final = 64 << 20
 """A file without a line end for so long holds no lines; its bytes are given on as one record."""
 
 _BOM: Final = b"\xef\xbb\xbf"
-_BLANK: Final = (b"", b"\n", b"\r", b" ", b"\t")
 _BREAKS: Final = (EOFError, OSError, zlib.error)
 """What a file that breaks off raises."""
-
-_SIGN: Final = re.compile(rb"\n[\n\r \t]")
-"""Without this a stretch of lines has no blank one (but perhaps first or last)."""
 
 
 class Lines:
@@ -72,9 +69,9 @@ def runs(file: IO[bytes], lines: Lines) -> Iterator[tuple[int, bytes, int]]:
     """
     offset, number = 0, 1
     for text in _blocks(file):
-        there = text.count(b"\n") + 1
-        kept = there
-        if text[:1] in _BLANK or text[-1:] == b"\n" or _SIGN.search(text):
+        kept = there = native.count_lines(text)
+        if kept < 0:
+            there = text.count(b"\n") + 1
             found: list[bytes] = []
             for at, line in enumerate(text.split(b"\n")):
                 if line.strip():
@@ -101,13 +98,14 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
         if not block:
             break
         size = min(2 * size, BLOCK_BYTES)
-        rest += block
-        end = rest.rfind(b"\n", len(rest) - len(block))
+        end = block.rfind(b"\n")
         if end < 0:
+            rest += block
             if len(rest) <= LINE_BYTES:
                 continue
-            end = len(rest)
-        text, rest = rest[:end], rest[end + 1 :]
+            text, rest = rest, b""
+        else:
+            text, rest = b"".join((rest, memoryview(block)[:end])), block[end + 1 :]
         yield text.removeprefix(_BOM) if first else text
         first = False
     if failure is not None:
