@@ -143,3 +143,40 @@ def fill(tuple pieces, bytes text, Py_ssize_t count, bytes name, first, bytes si
         PyMem_Free(between)
         PyMem_Free(tops)
     return found
+
+
+cdef int64_t number_before(const char **at, const char *low) except -1:
+    """Read the digits that end before a place, and go to before them."""
+    cdef const char *end = at[0]
+    cdef int64_t found = 0, unit = 1
+    while end > low and c"0" <= end[-1] <= c"9":
+        end -= 1
+        found += unit * (end[0] - c"0")
+        unit *= 10
+    if end == at[0]:
+        raise ValueError("an update does not end as updates do")
+    at[0] = end
+    return found
+
+
+def places(list values):
+    """Return offset and index of each update's source, which stand at its end: int64, in turn.
+
+    Raises
+    ------
+    ValueError
+        For what is no update.
+    """
+    cdef Py_ssize_t count = len(values), i, size
+    cdef bytes value, found = PyBytes_FromStringAndSize(NULL, 2 * count * sizeof(int64_t))
+    cdef int64_t *target = <int64_t *> PyBytes_AS_STRING(found)
+    cdef const char *low
+    cdef const char *at
+    for i in range(count):
+        value = values[i]
+        low = PyBytes_AS_STRING(value)
+        at = low + max(PyBytes_GET_SIZE(value) - 2, 0)  # before the brackets
+        target[2 * i + 1] = number_before(&at, low)
+        at = max(at - 9, low)  # ,"index":
+        target[2 * i] = number_before(&at, low)
+    return found

@@ -40,15 +40,14 @@ def plain(events: KeyedEvents) -> list[Any]:
     return [*(list(column)[: len(events)] for column in numbers), weights]
 
 
-@given(codes, st.booleans(), st.none() | st.lists(st.booleans(), min_size=4, max_size=4))
+@given(codes, st.booleans())
 def test_each_key_gets_its_events_in_order_and_keys_come_as_their_first_events_do(
     keys: list[int],
     weighted: bool,  # noqa: FBT001 - drawn
-    which: list[bool] | None,
 ) -> None:
     given_columns = columns(keys, weighted=weighted)
-    found = grouped(given_columns, None if which is None else np.array(which))
-    wanted = [key for key in dict.fromkeys(keys) if which is None or which[key]]
+    found = grouped(given_columns)
+    wanted = list(dict.fromkeys(keys))
     assert list(found) == [NAMES[key] for key in wanted]
     for key in wanted:
         mine = [at for at, other in enumerate(keys) if other == key]
@@ -79,5 +78,3 @@ def test_columns_that_do_not_belong_together_are_refused() -> None:
             grouped(whole._replace(**{name: getattr(whole, name)[:2]}))
     with pytest.raises(ValueError, match="twice"):
         grouped(whole._replace(names=["a", "a", "b", "c"]))
-    with pytest.raises(ValueError, match="4 names and 3 answers"):
-        grouped(whole, np.ones(3, bool))

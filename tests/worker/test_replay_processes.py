@@ -18,6 +18,7 @@ from inmemory import HEAD, MONITORS
 from config.errors import RocstreamError
 from worker.cli.commands import run as rocstream
 from worker.replay import lines, shards
+from worker.replay.exchange import Exchange
 from worker.replay.owner import Plan, ProcessError, serve
 
 if TYPE_CHECKING:
@@ -198,20 +199,20 @@ def test_an_error_is_the_last_word_of_a_process(
     settings_of: Callable[..., Settings], error: Exception, kind: type[Exception], says: str
 ) -> None:
     context = multiprocessing.get_context("fork")
-    here, there = context.Pipe(duplex=False)
-    inbox, _outside = context.Pipe(duplex=False)
+    here, there = context.Pipe()
     plan = Plan([settings_of()], Broken(error))  # type: ignore[arg-type]
-    child = context.Process(target=serve, args=(plan, 0, there, [inbox], [context.Lock()]))
+    child = context.Process(target=serve, args=(plan, 0, there, Exchange(context, 1)))
     child.start()
     try:
         assert here.poll(WAIT_SECONDS)
         answer = here.recv()
-        # It reads on what others may send it.
-        assert child.is_alive()
+        child.join(WAIT_SECONDS)
+        # Others wait for nothing that will not come.
+        assert child.exitcode == int(error.args != ("so it is",))
     finally:
         child.terminate()
         child.join(WAIT_SECONDS)
-        for end in (here, there, inbox, _outside):
+        for end in (here, there):
             end.close()
     assert type(answer) is kind
     assert says in str(answer)

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine import Readings
+from worker import core, updates
 from worker.updates import Slides, Writer
 
 if TYPE_CHECKING:
@@ -134,3 +135,22 @@ def test_a_key_stands_in_its_updates_whatever_it_holds(
     row = (100, [1, 2], (3, 4), [0.5, math.nan, 1.0, 1e-7])
     (message,) = writer.write(key, Slides(9, [50], [51], [52]), arrays([row]))
     assert message.value == expected(key, 9, 50, row, None)
+
+
+@pytest.mark.parametrize("compiled", {False, core.COMPILED})
+def test_the_end_of_an_update_tells_where_it_comes_from(
+    monkeypatch: pytest.MonkeyPatch,
+    compiled: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    monkeypatch.setattr(updates, "COMPILED", compiled)
+    sources = [(0, 0), (7, 12), (2**62, 3)]
+    values = [
+        expected("k", 1, at - 1, (1, (1, 0), (0, 0), [math.nan] * 4), None) for at, _ in sources
+    ]
+    ends = [value[: value.rfind(b'"index"')] for value in values]
+    given_values = [end + b'"index":%d}}' % at for end, (_, at) in zip(ends, sources, strict=True)]
+    assert updates.places(given_values).tolist() == [list(source) for source in sources]
+    assert updates.places([]).tolist() == []
+    for odd in (b"", b"}}", b"{}", b'"index":1}}'):
+        with pytest.raises(ValueError, match=r"."):
+            updates.places([odd])

@@ -15,5 +15,4 @@ def grouped(
     times: NDArray[Any],
     weights: NDArray[Any] | None,
     offsets: NDArray[Any],
-    which: NDArray[Any] | None,
 ) -> dict[str, KeyedEvents]: ...

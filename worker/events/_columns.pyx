@@ -275,7 +275,7 @@ cdef class KeyedEvents:
         return column_of(self.columns, self.columns.indexes + self.start, self.size, b"q")
 
 
-def grouped(list names, codes, scores, labels, times, weights, offsets, which):
+def grouped(list names, codes, scores, labels, times, weights, offsets):
     """Return the events of each key, keys in the order of their first event. O(events + names).
 
     Parameters
@@ -285,9 +285,7 @@ def grouped(list names, codes, scores, labels, times, weights, offsets, which):
     codes
         Each event's key by its number among `names`: int32.
     scores, labels, times, weights, offsets
-        Of the events, checked: float64, uint8, int64, float64 or None, int64.
-    which
-        For each name, uint8, whether it is wanted; None for all. All are arrays without gaps.
+        Of the events, checked: float64, uint8, int64, float64 or None, int64; arrays without gaps.
 
     Raises
     ------
@@ -296,14 +294,13 @@ def grouped(list names, codes, scores, labels, times, weights, offsets, which):
     IndexError
         For a number that no name has.
     """
-    cdef Py_ssize_t size = len(codes), known = len(names), fresh = 0, total = 0, start = 0, i, at
+    cdef Py_ssize_t size = len(codes), known = len(names), fresh = 0, start = 0, i, at
     cdef const int32_t *code = <const int32_t *> pointer_of(codes)
     cdef const double *score = <const double *> pointer_of(scores)
     cdef const uint8_t *label = <const uint8_t *> pointer_of(labels)
     cdef const int64_t *time = <const int64_t *> pointer_of(times)
     cdef const int64_t *offset = <const int64_t *> pointer_of(offsets)
     cdef const double *weight = NULL
-    cdef const uint8_t *wanted = NULL
     cdef Py_ssize_t *places = <Py_ssize_t *> calloc(known + 1, sizeof(Py_ssize_t))
     cdef int32_t *order = <int32_t *> malloc((known + 1) * sizeof(int32_t))
     cdef Columns columns
@@ -314,24 +311,17 @@ def grouped(list names, codes, scores, labels, times, weights, offsets, which):
         for column in (scores, labels, times, offsets, codes if weights is None else weights):
             if len(column) != size:
                 raise ValueError(f"{size} keys and a column of {len(column)} events")
-        if which is not None and len(which) != known:
-            raise ValueError(f"{known} names and {len(which)} answers to whether they are wanted")
         if weights is not None:
             weight = <const double *> pointer_of(weights)
-        if which is not None:
-            wanted = <const uint8_t *> pointer_of(which)
         for i in range(size):
             if not 0 <= code[i] < known:
                 raise IndexError(f"an event's key has the number {code[i]} of {known}")
-            if wanted != NULL and not wanted[code[i]]:
-                continue
             if places[code[i]] == 0:
                 order[fresh] = code[i]
                 fresh += 1
             places[code[i]] += 1
-            total += 1
-        columns = Columns(total, weight != NULL)
-        memset(columns.indexes, 0, total * sizeof(int64_t))
+        columns = Columns(size, weight != NULL)
+        memset(columns.indexes, 0, size * sizeof(int64_t))
         for i in range(fresh):
             at = places[order[i]]
             found[names[order[i]]] = events_of(columns, start, at)
@@ -340,8 +330,6 @@ def grouped(list names, codes, scores, labels, times, weights, offsets, which):
         if len(found) < fresh:
             raise ValueError("a name is there twice")
         for i in range(size):
-            if wanted != NULL and not wanted[code[i]]:
-                continue
             at = places[code[i]]
             places[code[i]] = at + 1
             columns.scores[at] = score[i]

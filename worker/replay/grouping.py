@@ -137,15 +137,8 @@ def batches(
             yield part
 
 
-def grouped(columns: Columns, which: NDArray[np.bool_] | None = None) -> dict[str, KeyedEvents]:
+def grouped(columns: Columns) -> dict[str, KeyedEvents]:
     """Group events by key: each key's in order, keys in the order of their first event.
-
-    Parameters
-    ----------
-    columns
-        The events.
-    which
-        A mask of `names`: the keys to keep. None keeps all.
 
     Notes
     -----
@@ -160,9 +153,8 @@ def grouped(columns: Columns, which: NDArray[np.bool_] | None = None) -> dict[st
             _plain(columns.times, np.int64),
             _heavy(columns.weights),
             _plain(columns.offsets, np.int64),
-            None if which is None else _plain(which, np.uint8),
         )
-    return _sorted(columns, which)
+    return _sorted(columns)
 
 
 def heavy_enough(weights: NDArray[np.float64]) -> bool:
@@ -180,15 +172,11 @@ def _heavy(weights: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
     return None if weights is None or bool((weights == 1.0).all()) else _plain(weights, np.float64)
 
 
-def _sorted(columns: Columns, which: NDArray[np.bool_] | None) -> dict[str, KeyedEvents]:
+def _sorted(columns: Columns) -> dict[str, KeyedEvents]:
     """Group as `grouped` does, by sorting."""
     few = len(columns.names) <= np.iinfo(np.int16).max
     numbers = columns.keys.astype(np.int16 if few else np.int64, copy=False)
-    if which is None:
-        order = np.argsort(numbers, kind="stable")
-    else:
-        inside = np.flatnonzero(which[numbers])
-        order = inside[np.argsort(numbers[inside], kind="stable")]
+    order = np.argsort(numbers, kind="stable")
     events = len(order)
     if not events:
         return {}

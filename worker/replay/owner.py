@@ -1,54 +1,57 @@
 """A process of a replay in several: reads some of the runs, and plays the events of its own keys.
 
 Every process goes through the whole source, which costs little: lines are counted and rows are
-numbered without being read. Each run is read by one of them, who sends the others the events of
-their keys; and each plays the events of its own keys, run after run.
+numbered without being read. Whoever has nothing to play reads the next run that nobody reads yet,
+and gives the others the events of their keys (`exchange`); each plays the events of its own keys,
+run after run.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import pickle
 import signal
+import sys
 import traceback
 import zlib
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
-
 from config.errors import RocstreamError
 from worker.events import Batch
-from worker.replay.cells import RowRun
-from worker.replay.grouping import Stretch, grouped
-from worker.replay.mail import FROM_PARENT, Mail
+from worker.replay.collector import resting
 from worker.replay.parquet import TableRun
 from worker.replay.player import Player
-from worker.replay.share import Share
+from worker.replay.share import parts
 from worker.replay.topic import TopicSource
+from worker.updates import places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from multiprocessing.connection import Connection
-    from multiprocessing.synchronize import Lock
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from config import Settings
     from worker.events import KeyedEvents
     from worker.messages import Message
     from worker.replay.compare import Comparison
+    from worker.replay.exchange import Exchange
     from worker.replay.records import Log, Run, Source
     from worker.replay.series import Recorder
+    from worker.replay.share import Part
     from worker.replay.span import Span
     from worker.replay.story import Moment
 
-AHEAD: Final = 4
-"""Runs for each process that are read before they are played, so that none waits for another."""
+AHEAD: Final = 3
+"""Runs that a process has read, and not played yet, at the most."""
 
-_BETWEEN: Final = b',"index"'
-_END: Final = b"}}"
-"""Behind the offset and the index of an update's source, the last things in it."""
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+_HELD_BYTES: Final = 1 << 30
 
 
 class ProcessError(RuntimeError):
@@ -87,16 +90,15 @@ class Placed(NamedTuple):
 
     Attributes
     ----------
-    offsets, indexes
-        Where the events stand that they follow from.
+    places
+        Offset and index of the events that they follow from, a row each.
     keys, values
         Of the messages.
     """
 
-    offsets: list[int]
-    indexes: list[int]
+    places: NDArray[np.int64]
     keys: list[bytes | None]
-    values: list[bytes | None]
+    values: list[bytes]
 
 
 class Played(NamedTuple):
@@ -140,12 +142,15 @@ class Ended(NamedTuple):
 class _Job:
     """One run on its way: read by one process, then played by each."""
 
-    def __init__(self, number: int, log: Log, run: Run, *, published: bool) -> None:
-        self.number, self.log, self.run, self.published = number, log, run, published
-        self.own: list[dict[str, KeyedEvents]] | None = None
-        self.heads: list[Batch] | None = None
+    def __init__(self, number: int, log: Log, settings: int, *, published: bool) -> None:
+        self.number, self.log, self.published = number, log, published
+        # Of the process that reads it: what of its own events is not played yet.
+        self.own: deque[dict[str, KeyedEvents]] = deque()
+        self.reads = self.read = False
+        self.heads: list[Batch] = []
         self.places: dict[int, str] = {}
         self.rows: list[tuple[int, Message]] = []
+        self.updates: list[list[Message]] = [[] for _ in range(settings)]
 
 
 class Owner(Player):
@@ -155,15 +160,15 @@ class Owner(Player):
     ----------
     plan
         What is replayed.
-    number, count
-        Which process of how many this is.
-    mail
-        To the others.
+    number
+        Which process this is.
+    exchange
+        With the others.
     parent
-        Takes what was played.
+        Says what a topic has, and takes what was played.
     """
 
-    def __init__(self, plan: Plan, number: int, count: int, mail: Mail, parent: Connection) -> None:
+    def __init__(self, plan: Plan, number: int, exchange: Exchange, parent: Connection) -> None:
         super().__init__(
             plan.settings,
             plan.source,
@@ -174,12 +179,13 @@ class Owner(Player):
             others=None if plan.comparison is None else self._pair,
             stops=[(one.bound, partial(self._stop, one)) for one in plan.moments[:-1]],
         )
-        self._plan, self._mail, self._parent = plan, mail, parent
-        self._number, self._count = number, count
+        self._plan, self._exchange, self._parent = plan, exchange, parent
+        self._number, self._count = number, exchange.count
         self._owners: dict[str, int] = {}
         self._jobs: deque[_Job] = deque()
-        self._numbered = self._readers = 0
+        self._numbered = self._pieces = 0
         self._piece: tuple[Log, object] | None = None
+        self._claimed = False
         self._log: Log | None = None
         for recorder in plan.recorders:
             recorder.wants = self.chooser.wants
@@ -190,12 +196,11 @@ class Owner(Player):
         """Play all; what was played before a failure is sent before it is raised."""
         source = self.source
         if isinstance(source, TopicSource):
-            source.found(self._mail.get(FROM_PARENT), self._lot())
+            source.found(self._parent.recv(), self._lot())
         try:
             for _ in self:
                 pass
-        except RocstreamError as error:
-            self._mail.fail(self._numbered, error)
+        except RocstreamError:
             self._drain()
             raise
         self._drain()
@@ -229,87 +234,96 @@ class Owner(Player):
                     )
                 )
             return
-        job = _Job(self._numbered, log, run, published=published)
+        job = _Job(self._numbered, log, len(self.settings), published=published)
         self._numbered += 1
         if self._plan.comparison is not None:
             job.rows = self._plan.comparison.placed()
         self._jobs.append(job)
         if self._reads(log, run):
-            self._read(job)
-        # Its text is needed no more.
-        del job.run
-        while len(self._jobs) > AHEAD * self._count:
-            self._advance()
+            self._read(job, run)
+        while self._jobs and self._advance():
+            pass
+        while sum(one.reads for one in self._jobs) > AHEAD:
+            self._go_on()
         yield from ()
 
     def _reads(self, log: Log, run: Run) -> bool:
-        """Tell whether a run is its own to read: they take turns, with what goes together."""
+        """Tell whether a run is its own to read, with what is read together."""
         piece = (log, run.piece if isinstance(run, TableRun) else run.first)
         if piece != self._piece:
             self._piece = piece
-            self._readers += 1
-        return self._readers % self._count == self._number
+            self._claimed = self._exchange.claim(self._pieces)
+            self._pieces += 1
+        return self._claimed
 
-    def _read(self, job: _Job) -> None:
-        """Read a run, and send the others what is theirs."""
-        shares: list[list[Share]] = [[] for _ in range(self._count)]
-        job.own, job.heads = [], []
-        parts: Iterator[Stretch | Batch] = (
-            job.run.parts(0) if isinstance(job.run, TableRun | RowRun) else job.run.batches(0)
-        )
+    def _read(self, job: _Job, run: Run) -> None:
+        """Read a run, and give the others what is theirs."""
+        job.reads = True
         try:
-            for part in parts:
-                job.heads.append(self._head(part))
-                for number, share in enumerate(shares):
-                    events = self._events(part, number)
-                    if number == self._number:
-                        job.own.append(events)
-                    elif events:
-                        share.append(Share.of(events))
+            for batch in run.batches(0):
+                self.chooser.choose(batch)
+                job.heads.append(_told(batch))
+                own: dict[str, KeyedEvents] = {}
+                others: dict[str, KeyedEvents] = {}
+                for key, events in batch.keys.items():
+                    (own if self._owner(key) == self._number else others)[key] = events
+                job.own.append(own)
+                for share in parts(others):
+                    self._give(job, share)
         finally:
             # What was read before a failure is played by all.
-            for number, share in enumerate(shares):
-                if number != self._number:
-                    packed = pickle.dumps(share, pickle.HIGHEST_PROTOCOL)
-                    self._mail.send(number, job.number, packed)
-        refused = [one.offset for head in job.heads for one in head.rejections]
-        job.places = {offset: self.source.where(job.log, offset) for offset in refused}
+            refused = [one.offset for head in job.heads for one in head.rejections]
+            job.places = {offset: self.source.where(job.log, offset) for offset in refused}
+            self._give(job, [], last=True)
+            job.read = True
 
-    def _head(self, part: Stretch | Batch) -> Batch:
-        """Return what a part has beside events, those of keys that nobody asked for left out."""
-        if isinstance(part, Stretch):
-            told = part.head()
-            unwanted = self._numbers(part) < 0
-            if unwanted.any():
-                told.counts["events"] -= int(unwanted[part.columns.keys].sum())
-            return told
-        self.chooser.choose(part)
-        return _told(part)
+    def _give(self, job: _Job, share: Sequence[Part], *, last: bool = False) -> None:
+        """Give the others a share; while there is no place for it, play what is there."""
+        while not self._exchange.place(self._number):
+            if not self._advance():
+                self._exchange.wait(self._number, self._jobs[0].number, place=True)
+        self._exchange.give(self._number, job.number, share, last=last)
 
-    def _advance(self) -> None:
-        """Play the oldest run, and tell what came of it."""
+    def _advance(self) -> bool:
+        """Play what comes next of the oldest run; tell whether it is there."""
+        job = self._jobs[0]
+        if job.reads:
+            if job.own:
+                self._tape(job, job.own.popleft())
+            elif job.read:
+                self._finish()
+            else:
+                return False
+            return True
+        found = self._exchange.next(self._number, job.number)
+        if found is None:
+            return False
+        giver, share, last = found
+        if last:
+            self._finish()
+        else:
+            self._tape(job, share.keys(self._owns))
+        self._exchange.done(self._number, giver)
+        return True
+
+    def _tape(self, job: _Job, keys: dict[str, KeyedEvents]) -> None:
+        """Play events."""
+        self._take_up(job.log)
+        batch = Batch(keys=keys)
+        for number, tape in enumerate(self.tapes):
+            tape.published = job.published
+            found = tape.play(batch)
+            if job.published:
+                job.updates[number] += found
+
+    def _finish(self) -> None:
+        """Tell what came of the oldest run."""
         job = self._jobs.popleft()
         self._take_up(job.log)
-        updates: list[list[Message]] = [[] for _ in self.tapes]
-        given = job.own
-        if given is None:
-            try:
-                shares = self._mail.get(job.number)
-            except Exception:
-                # What lies behind is not played, read or not.
-                self._jobs.clear()
-                raise
-            given = [share.keys() for share in shares]
-        for keys in given:
-            batch = Batch(keys=keys)
-            for number, tape in enumerate(self.tapes):
-                tape.published = job.published
-                updates[number] += tape.play(batch)
-        if not job.published:
-            updates = [[] for _ in updates]
-        placed = [_placed(found) for found in updates]
+        heads = job.heads if job.reads else None
+        placed = [_placed(found) for found in job.updates]
         at = self.source.position()
-        self._send(Played(job.log, job.published, placed, job.rows, job.heads, job.places, at))
+        self._send(Played(job.log, job.published, placed, job.rows, heads, job.places, at))
 
     def _take_up(self, log: Log) -> None:
         """Have tapes for a log: those before it, where it goes on."""
@@ -317,9 +331,14 @@ class Owner(Player):
             super()._turn(log)
             self._log = log
 
+    def _go_on(self) -> None:
+        """Play what comes next of the oldest run, when it is there."""
+        if not self._advance():
+            self._exchange.wait(self._number, self._jobs[0].number, place=False)
+
     def _drain(self) -> None:
         while self._jobs:
-            self._advance()
+            self._go_on()
 
     def _send(self, played: Played) -> None:
         self._parent.send_bytes(pickle.dumps(played, pickle.HIGHEST_PROTOCOL))
@@ -334,25 +353,17 @@ class Owner(Player):
         if comparison is not None and (comparison.by_key or not self._number):
             comparison.others(log, run, published)
 
-    def _compares(self, key: str) -> bool:
+    def _owns(self, key: str) -> bool:
         return self._owner(key) == self._number
 
-    def _events(self, part: Stretch | Batch, number: int) -> dict[str, KeyedEvents]:
-        """Return the events of one owner."""
-        if isinstance(part, Stretch):
-            return grouped(part.columns, self._numbers(part) == number)
-        return {key: events for key, events in part.keys.items() if self._owner(key) == number}
-
-    def _numbers(self, part: Stretch) -> NDArray[np.int64]:
-        """Return the owner of each name."""
-        return np.fromiter(map(self._owner, part.columns.names), np.int64)
+    def _compares(self, key: str) -> bool:
+        return self._owns(key) and self.chooser.wants(key)
 
     def _owner(self, key: str) -> int:
-        """Return the number of a key's owner; -1 where the key is not asked for."""
+        """Return the number of a key's owner."""
         owner = self._owners.get(key)
         if owner is None:
-            owner = zlib.crc32(key.encode()) % self._count if self.chooser.wants(key) else -1
-            self._owners[key] = owner
+            owner = self._owners[key] = zlib.crc32(key.encode()) % self._count
         return owner
 
 
@@ -364,19 +375,8 @@ def _told(batch: Batch) -> Batch:
 
 
 def _placed(updates: Sequence[Message]) -> Placed:
-    places = [_place(update.value or b"") for update in updates]
-    return Placed(
-        [offset for offset, _ in places],
-        [index for _, index in places],
-        [update.key for update in updates],
-        [update.value for update in updates],
-    )
-
-
-def _place(value: bytes) -> tuple[int, int]:
-    """Return offset and index of an update's source, which stand at its end."""
-    _, offset, index = value.rsplit(b":", 2)
-    return int(offset[: -len(_BETWEEN)]), int(index[: -len(_END)])
+    values = [update.value or b"" for update in updates]
+    return Placed(places(values), [update.key for update in updates], values)
 
 
 def _unforeseen(error: Exception) -> Exception:
@@ -390,13 +390,17 @@ def _unforeseen(error: Exception) -> Exception:
     return told
 
 
-def serve(
-    plan: Plan,
-    number: int,
-    parent: Connection,
-    inboxes: Sequence[Connection],
-    locks: Sequence[Lock],
-) -> None:
+def _hold_memory() -> None:
+    """Have freed memory stay with this process: run by run it would be given back and cleared."""
+    if sys.platform == "linux":
+        # Other systems, and other libraries than glibc, know no such thing.
+        with contextlib.suppress(AttributeError):
+            library = ctypes.CDLL(None)
+            for what in (_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD):
+                library.mallopt(what, _HELD_BYTES)
+
+
+def serve(plan: Plan, number: int, parent: Connection, exchange: Exchange) -> None:
     """Do the part of one process, and tell the parent all of it: its last word is how it ended.
 
     Parameters
@@ -407,24 +411,25 @@ def serve(
         Of this process.
     parent
         To write to.
-    inboxes, locks
-        As for `Mail`.
+    exchange
+        With the others.
     """
     # Ctrl-C is the parent's to deal with.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _hold_memory()
     answer: Any
-    mail = Mail(inboxes, locks, number)
+    foreseen = True
     try:
-        answer = Owner(plan, number, len(inboxes), mail, parent).run()
-    except (RocstreamError, ProcessError) as error:
+        with resting():
+            answer = Owner(plan, number, exchange, parent).run()
+    except RocstreamError as error:
         answer = error
     except Exception as error:  # noqa: BLE001 - the parent raises it
-        answer = _unforeseen(error)
-        mail.fail(0, answer)
-    try:
+        answer, foreseen = _unforeseen(error), False
+    exchange.leave(number)
+    # A parent that is gone needs no last word.
+    with contextlib.suppress(OSError):
         parent.send_bytes(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
-    except OSError:
-        return
-    if isinstance(answer, Exception):
-        # Were its inbox not emptied any more, whoever writes to it would wait.
-        mail.stay()
+    if not foreseen:
+        # What others wait for does not come any more.
+        sys.exit(1)

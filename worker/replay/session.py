@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import threading
 import time
@@ -14,6 +13,7 @@ from rich.text import Text
 
 from config.errors import RocstreamError
 from config.values import plural
+from worker.replay.collector import resting
 from worker.replay.summary import Readings, counted
 
 if TYPE_CHECKING:
@@ -136,13 +136,8 @@ class Session:
         RocstreamError
             When the source failed; what was done before it is kept, marked as partial.
         """
-        # What is loaded by now stays: updates, many and short-lived, need not have the collector
-        # look at all of it again and again.
-        gc.freeze()
-        try:
+        with resting():
             return self._run()
-        finally:
-            gc.unfreeze()
 
     def _run(self) -> Outcome:
         outcome = self.outcome

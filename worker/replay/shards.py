@@ -1,13 +1,12 @@
 """A replay in several processes, each with the windows of its own keys or of its own partitions.
 
-The processes read the source themselves and send each other what they read (`owner`). What they
+The processes read the source themselves and give each other what they read (`owner`). What they
 publish is merged here by where it comes from, so the bytes are those of one process.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import multiprocessing
 import pickle
 import struct
@@ -24,7 +23,7 @@ import numpy as np
 
 from config.errors import RocstreamError
 from worker.messages import Message, made
-from worker.replay.mail import FROM_PARENT, Mail
+from worker.replay.exchange import Exchange
 from worker.replay.owner import Ended, Plan, Played, serve
 from worker.replay.player import Player, Step
 from worker.replay.topic import TopicSource
@@ -41,8 +40,7 @@ if TYPE_CHECKING:
 IN_MEMORY: Final = 64 << 20
 """Bytes of what a process is ahead with that are kept in memory; more go to a temporary file."""
 
-PIPE_BYTES: Final = 1 << 20
-"""Of what processes send each other, on its way."""
+ENDING_SECONDS: Final = 5.0
 
 _LENGTH: Final = struct.Struct("<q")
 
@@ -145,18 +143,12 @@ class ShardedPlayer(Player):
         """Have the processes started while the block runs."""
         context = _context()
         self._plan.source.load()
-        pipes = [context.Pipe(duplex=False) for _ in range(self._count)]
-        for read, _ in pipes:
-            _widen(read)
-        locks = [context.Lock() for _ in pipes]
-        inboxes = [write for _, write in pipes]
+        exchange = Exchange(context, self._count)
         try:
             for number in range(self._count):
-                here, there = context.Pipe(duplex=False)
-                # Each reads from its own and writes to the others'.
-                ends = [*inboxes[:number], pipes[number][0], *inboxes[number + 1 :]]
+                here, there = context.Pipe()
                 child = context.Process(  # type: ignore[attr-defined]
-                    target=serve, args=(self._plan, number, there, ends, locks), daemon=True
+                    target=serve, args=(self._plan, number, there, exchange), daemon=True
                 )
                 with warnings.catch_warnings():
                     # Of threads there are only those of numpy's libraries, who know of forks.
@@ -166,14 +158,13 @@ class ShardedPlayer(Player):
                 self._children.append(child)
                 self._links.append(here)
                 self._spools.append(_Spool())
-            self._inboxes = list(zip(inboxes, locks, strict=True))
             yield
         finally:
             for child in self._children:
                 child.terminate()
             for child in self._children:
-                child.join(5)
-            for end in (*self._links, *inboxes, *(read for read, _ in pipes)):
+                child.join(ENDING_SECONDS)
+            for end in self._links:
                 end.close()
             for spool in self._spools:
                 spool.close()
@@ -186,7 +177,7 @@ class ShardedPlayer(Player):
             return
         self._look_up()
         while True:
-            answers = [self._next(number) for number in range(self._count)]
+            answers = self._answers()
             if isinstance(answers[0], Ended):
                 break
             self._told.read[0] = answers[0].position
@@ -213,10 +204,26 @@ class ShardedPlayer(Player):
         if not isinstance(source, TopicSource):
             return []
         parts = source.look_up()
-        packed = pickle.dumps(parts, pickle.HIGHEST_PROTOCOL)
-        for inbox, lock in self._inboxes:
-            Mail.post(inbox, lock, FROM_PARENT, packed)
+        for link in self._links:
+            link.send(parts)
         return [part.number for part in parts]
+
+    def _answers(self) -> list[Any]:
+        """Return what each process says next.
+
+        Raises
+        ------
+        RocstreamError
+            When one of them has failed, for which another may wait, and say nothing.
+        """
+        found: dict[int, Any] = {}
+        while True:
+            for number in range(self._count):
+                if number not in found and (answer := self._said(number)) is not None:
+                    found[number] = answer
+            if len(found) == self._count:
+                return [found[number] for number in range(self._count)]
+            self._listen()
 
     def _next(self, number: int) -> Any:
         """Return what a process says next.
@@ -226,10 +233,14 @@ class ShardedPlayer(Player):
         RocstreamError
             What the process failed with, or that it is gone.
         """
-        spool = self._spools[number]
-        while (packed := spool.take()) is None:
+        while (answer := self._said(number)) is None:
             self._listen()
-        answer = pickle.loads(packed)  # noqa: S301 - our child's
+        return answer
+
+    def _said(self, number: int) -> Any:
+        """Return what a process has said next, None where nothing; raise what it failed with."""
+        packed = self._spools[number].take()
+        answer = None if packed is None else pickle.loads(packed)  # noqa: S301 - our child's
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -239,8 +250,8 @@ class ShardedPlayer(Player):
 
         Raises
         ------
-        RocstreamError
-            When a process is gone without a last word: others may wait for it, and say nothing.
+        RocstreamError, ProcessError
+            When a process is gone before its time: others may wait for it, and say nothing.
         """
         there = [one for one in range(self._count) if one not in self._silent]
         ready = wait(
@@ -260,8 +271,12 @@ class ShardedPlayer(Player):
                     continue
             if gone:
                 self._silent.add(one)
+                self._children[one].join(ENDING_SECONDS)
                 latest = self._latest.pop(one, None)
-                if latest is None or isinstance(pickle.loads(latest), Played):  # noqa: S301 - see above
+                last = None if latest is None else pickle.loads(latest)  # noqa: S301 - see above
+                if isinstance(last, Exception) and self._children[one].exitcode:
+                    raise last
+                if last is None or isinstance(last, Played):
                     raise RocstreamError(
                         f"process {one} of the replay ended unexpectedly: was memory short?"
                     )
@@ -302,18 +317,9 @@ def _merged(parts: Sequence[Placed]) -> list[Message]:
     ]
     if len(parts) == 1:
         return updates
-    indexes = [index for part in parts for index in part.indexes]
-    offsets = [offset for part in parts for offset in part.offsets]
+    offsets, indexes = np.concatenate([part.places for part in parts]).T
     # Of one event there is one owner, whose updates are in their order.
     return [updates[at] for at in np.lexsort((indexes, offsets)).tolist()]
-
-
-def _widen(pipe: Connection) -> None:
-    """Let a pipe hold more than it does by default, so that its ends wait less for each other."""
-    if sys.platform == "linux":
-        # The system may grant less; then they wait.
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
 def _context() -> BaseContext:

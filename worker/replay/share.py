@@ -1,79 +1,117 @@
-"""Events on their way from one process of a replay to another."""
+"""Events on their way from one process of a replay to the others: columns in memory they share."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+import pickle
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
 from worker.events.batch import ListedEvents
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from worker.events import KeyedEvents
 
+EVENTS: Final = 1 << 17
+"""Events that a share has at most."""
 
-class Share(NamedTuple):
-    """Events of one owner on their way to it: key after key, in columns.
+NAMES_BYTES: Final = 1 << 20
+"""Bytes that the names of its keys take, and how many events each of them has."""
 
-    Attributes
+_COLUMNS: Final = (
+    ("scores", np.float64),
+    ("times", np.int64),
+    ("offsets", np.int64),
+    ("indexes", np.int64),
+    ("weights", np.float64),
+    ("labels", np.uint8),
+)
+
+SHARE_BYTES: Final = NAMES_BYTES + EVENTS * sum(np.dtype(kind).itemsize for _, kind in _COLUMNS)
+
+_NAME_BYTES: Final = 32
+"""What pickling a name and a number takes beside the name."""
+
+
+class Part(NamedTuple):
+    """Events of a key from one on up to another."""
+
+    name: str
+    events: KeyedEvents
+    start: int
+    stop: int
+
+
+def parts(keys: Mapping[str, KeyedEvents]) -> Iterator[list[Part]]:
+    """Yield grouped events in what is a share each."""
+    found: list[Part] = []
+    events, names = EVENTS, NAMES_BYTES - _NAME_BYTES
+    for name, keyed in keys.items():
+        size, start = len(keyed), 0
+        while start < size:
+            taken = _NAME_BYTES + len(name.encode())
+            if not events or names < taken:
+                yield found
+                found, events, names = [], EVENTS, NAMES_BYTES - _NAME_BYTES
+            stop = min(size, start + events)
+            found.append(Part(name, keyed, start, stop))
+            events, names, start = events - (stop - start), names - taken, stop
+    if found:
+        yield found
+
+
+class Share:
+    """A place for a share.
+
+    Parameters
     ----------
-    names, sizes
-        The keys, and how many events of each follow each other.
-    scores, labels, times, weights, offsets, indexes
-        As in `KeyedEvents`; None for ones as weights and zeros as indexes.
+    memory
+        `SHARE_BYTES` of it.
     """
 
-    names: list[str]
-    sizes: list[int]
-    scores: NDArray[np.float64]
-    labels: NDArray[np.uint8]
-    times: NDArray[np.int64]
-    weights: NDArray[np.float64] | None
-    offsets: NDArray[np.int64]
-    indexes: NDArray[np.int64] | None
+    def __init__(self, memory: memoryview) -> None:
+        self._names = memory[:NAMES_BYTES]
+        self._columns: dict[str, Any] = {}
+        start = NAMES_BYTES
+        for name, kind in _COLUMNS:
+            self._columns[name] = np.frombuffer(memory, kind, EVENTS, start)
+            start += self._columns[name].nbytes
 
-    @classmethod
-    def of(cls, keys: dict[str, KeyedEvents]) -> Share:
-        """Pack grouped events. O(events)."""
-        found = list(keys.values())
-        heavy = any(one.weights is not None for one in found)
-        weights = [np.ones(len(one)) if one.weights is None else one.weights for one in found]
-        indexes = _joined([one.indexes for one in found], np.int64)
-        return cls(
-            list(keys),
-            list(map(len, found)),
-            _joined([one.scores for one in found], np.float64),
-            _joined([one.labels for one in found], np.uint8),
-            _joined([one.times for one in found], np.int64),
-            _joined(weights, np.float64) if heavy else None,
-            _joined([one.offsets for one in found], np.int64),
-            indexes if indexes.any() else None,
+    def fill(self, found: Sequence[Part]) -> None:
+        """Put events in. O(events)."""
+        heavy = any(part.events.weights is not None for part in found)
+        packed = pickle.dumps(
+            ([part.name for part in found], [part.stop - part.start for part in found], heavy),
+            pickle.HIGHEST_PROTOCOL,
         )
+        self._names[: len(packed)] = packed
+        for column, target in self._columns.items():
+            if column == "weights" and not heavy:
+                continue
+            at = 0
+            for _, events, start, stop in found:
+                given = getattr(events, column)
+                size = stop - start
+                target[at : at + size] = 1.0 if given is None else np.asarray(given)[start:stop]
+                at += size
 
-    def keys(self) -> dict[str, KeyedEvents]:
-        """Return the events grouped again. O(keys)."""
+    def keys(self, wanted: Callable[[str], bool]) -> dict[str, KeyedEvents]:
+        """Return the events of the keys that are wanted, where they lie. O(keys)."""
+        names, sizes, heavy = pickle.loads(self._names)  # noqa: S301 - our own
         found: dict[str, KeyedEvents] = {}
         start = 0
-        for name, size in zip(self.names, self.sizes, strict=True):
+        for name, size in zip(names, sizes, strict=True):
             part = slice(start, start + size)
-            events = ListedEvents()
-            events.scores = cast("list[float]", self.scores[part])
-            events.labels = cast("list[int]", self.labels[part])
-            events.times = cast("list[int]", self.times[part])
-            events.offsets = cast("list[int]", self.offsets[part])
-            events.indexes = [0] * size if self.indexes is None else self.indexes[part].tolist()
-            if self.weights is not None and not bool((self.weights[part] == 1.0).all()):
-                events.weights = cast("list[float]", self.weights[part])
-            found[name] = events
             start += size
+            if not wanted(name):
+                continue
+            events = ListedEvents()
+            for column, values in self._columns.items():
+                if column != "weights":
+                    setattr(events, column, values[part])
+            if heavy and not bool((self._columns["weights"][part] == 1.0).all()):
+                events.weights = cast("list[float]", self._columns["weights"][part])
+            found[name] = events
         return found
-
-
-def _joined(columns: Sequence[Any], kind: Any) -> NDArray[Any]:
-    if not columns:
-        return np.zeros(0, kind)
-    return np.concatenate([np.asarray(column, kind) for column in columns])
