@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -85,6 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         # The interpreter flushes once more at its end and would complain there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    # All there is goes with the process: nothing of it need be searched for cycles.
+    gc.freeze()
     sys.exit(code)
 
 
