@@ -44,6 +44,7 @@ MODULES = (
     "engine._strays",
     "engine._reader",
     "engine._bulk",
+    "engine._corners",
     "engine._weights",
     "engine._decay",
     "engine._time",

@@ -8,7 +8,7 @@ half-lives as after one.
 """
 
 from libc.math cimport exp2, floor, fma, ldexp
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from engine._batch cimport Batch, pointer_of
 from engine._bulk cimport BulkWindow
@@ -17,7 +17,8 @@ from engine._reader cimport AUC, END, EVENTS, H, OTHER, POSITIVES, Reader
 from engine._severity cimport Severity
 from engine._timeline cimport LATE, Timeline
 from engine._tree cimport DONE
-from engine._weights cimport Sums, WeightTree, add_exactly
+from engine._sums cimport Edge, Sums
+from engine._weights cimport WeightTree, add_exactly
 
 import math
 
@@ -134,15 +135,15 @@ cdef class DecayRoc:
 
     def _edges(self):
         """Weights of negatives and positives along the edges of the hull."""
-        cdef const Sums *sums = self.tree.sums()
-        cdef uint64_t i
-        if sums == NULL:
+        cdef const Edge *edges
+        cdef uint32_t size, i
+        if self.tree.sums() == NULL:
             return np.empty(0), np.empty(0)
-        self.tree.make_hull()
-        negative, positive = np.empty(sums.size), np.empty(sums.size)
-        for i in range(sums.size):
-            negative[i] = sums.edges[i].negative
-            positive[i] = sums.edges[i].positive
+        edges = self.tree.edges(&size)
+        negative, positive = np.empty(size), np.empty(size)
+        for i in range(size):
+            negative[i] = edges[i].negative
+            positive[i] = edges[i].positive
         return negative, positive
 
     def _check(self):

@@ -17,16 +17,19 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from engine._corners cimport Corners
 from engine._fold cimport NEVER, NO_ROW, FoldTree, Node, cells_of, children_of
 from engine._severity cimport Severity
 from engine._singles cimport sum_four
+from engine._sums cimport TIED, Edge, Part, Sums, Tie, push, row_of, single, sums_of, weights_of
 from engine._tree cimport DONE, NO_MEMORY, Status
-
-# A cell of a leaf is the weight of a single event, negative for a negative one, or TIED * (1 + row).
-cdef double TIED = 2.0 ** 600
 
 # What an addition to a sum of two doubles errs by at most, and what a sum may err by, as shares of it.
 cdef double STEP = 2.0 ** -104, SLACK = 2.0 ** -56
+
+# Hulls on the ways of up to sqrt(n / FEW) events are made anew; of more the hull is found from above.
+cdef enum:
+    FEW = 25
 
 
 cdef void add_exactly(double *high, double *low, double *slack, double weight) noexcept nogil:
@@ -39,37 +42,11 @@ cdef void add_exactly(double *high, double *low, double *slack, double weight) n
     low[0] = rest - (high[0] - sum)
 
 
-cdef inline Sums *sums_of(const Node *node) noexcept nogil:
-    return <Sums *> node - 1
-
-
-cdef inline uint32_t row_of(double cell) noexcept nogil:
-    return <uint32_t> (cell / TIED) - 1
-
-
 cdef inline void append(Part *part, double negative, double positive, double u) noexcept nogil:
     """Merge what lies above into a part."""
     part.u += u + part.negative * positive
     part.negative += negative
     part.positive += positive
-
-
-cdef inline Edge single(double cell) noexcept nogil:
-    """Weights of both classes where a single event is, without a branch and exact."""
-    cdef Edge weights
-    weights.negative = (fabs(cell) - cell) / 2
-    weights.positive = (fabs(cell) + cell) / 2
-    return weights
-
-
-cdef inline Edge weights_of(double cell, const Tie *ties) noexcept nogil:
-    """Weights of both classes at a score."""
-    cdef Edge weights
-    if cell < TIED:
-        return single(cell)
-    weights.negative = ties[row_of(cell)].high[0]
-    weights.positive = ties[row_of(cell)].high[1]
-    return weights
 
 
 cdef inline Part sum_singles(const double *cells, uint32_t size) noexcept nogil:
@@ -112,19 +89,6 @@ cdef inline Part sum_children(const Node *node) noexcept nogil:
         child = sums_of(children_of(node)[i])
         append(&part, child.negative, child.positive, child.u)
     return part
-
-
-cdef inline uint32_t push(Edge *edges, uint32_t size, double negative, double positive) noexcept nogil:
-    """Put an edge behind others, joined with those it is not strictly convex to; how many then."""
-    while size and (
-        edges[size - 1].positive * negative >= positive * edges[size - 1].negative
-    ):
-        size -= 1
-        negative += edges[size].negative
-        positive += edges[size].positive
-    edges[size].negative = negative
-    edges[size].positive = positive
-    return size + 1
 
 
 cdef inline uint32_t extend(
@@ -180,6 +144,7 @@ cdef class WeightTree(FoldTree):
         self.summary_bytes = sizeof(Sums)
         self.row_bytes = sizeof(Tie)
         self.now = NEVER + 1
+        self.corners = Corners()
 
     # Events
 
@@ -189,6 +154,7 @@ cdef class WeightTree(FoldTree):
         cdef double *cell
         cdef Tie *tie
         cdef Node *leaf = self.reach_to_add(score, &rank)
+        self.since += 1
         if leaf == NULL:
             return NO_MEMORY
         cell = <double *> cells_of(leaf) + rank
@@ -215,6 +181,7 @@ cdef class WeightTree(FoldTree):
         cdef Tie *tie
         cdef Node *leaf = self.reach_to_remove(score, &rank)
         cdef double *cell = <double *> cells_of(leaf) + rank
+        self.since += 1
         if cell[0] < TIED:
             self.close(leaf, rank)
             return False
@@ -342,21 +309,33 @@ cdef class WeightTree(FoldTree):
             return NAN
         return fmin(sums.u / (sums.negative * sums.positive), 1.0)
 
-    cdef int make_hull(self) except -1:
-        """Make the hull of all that is inside, which is not nothing."""
-        self.sums()
-        if not self.hull(self.root):
+    cdef const Edge *edges(self, uint32_t *size) except NULL:
+        """Edges of the hull of all that is inside, which is not nothing, and how many they are."""
+        cdef const Sums *sums = self.sums()
+        cdef bint many = self.since * FEW * self.since > self.distinct, done
+        self.since = 0
+        if many:
+            done = self.corners.find(self.root, <const Tie *> self.rows)
+        else:
+            done = self.hull(self.root)
+        if not done:
             raise MemoryError("no memory for the hull; nothing has changed")
-        return 0
+        if many:
+            size[0] = self.corners.size
+            return self.corners.edges
+        size[0] = sums.size
+        return sums.edges
 
     cdef double h_measure(self, Severity severity) except? -1:
         """H with priors from the data; nan while a class is absent."""
         cdef const Sums *sums = self.sums()
+        cdef const Edge *edges
+        cdef uint32_t size
         cdef double loss = 0, worst
         if sums == NULL or sums.negative == 0 or sums.positive == 0:
             return NAN
-        self.make_hull()
-        loss = loss_of(sums.edges, sums.size, severity)
+        edges = self.edges(&size)
+        loss = loss_of(edges, size, severity)
         worst = severity.loss(sums.negative, sums.positive)
         if worst == 0:
             return NAN

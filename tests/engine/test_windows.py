@@ -146,6 +146,20 @@ def test_a_decay_window_weighs_events_by_their_age(
         assert readings.auc[count - 1] == pytest.approx(oracles.auc(aged), abs=1e-11, nan_ok=True)
 
 
+@pytest.mark.parametrize("kind", ["apart", "without skill", "tied", "weighted"])
+def test_h_under_decay_is_the_same_however_seldom_it_is_read(windows: Any, kind: str) -> None:
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, 2, 1_500)
+    scores = rng.normal(size=1_500) + labels * (kind != "without skill")
+    if kind == "tied":
+        scores = scores.round(1)
+    weights = 10.0 ** rng.uniform(-12, 12, 1_500) if kind == "weighted" else None
+    often, seldom = (windows.DecayWindow(30) for _ in range(2))
+    left = often.slide(scores, labels, weights, every=10).h[49::50]
+    right = seldom.slide(scores, labels, weights, every=500).h
+    assert left == pytest.approx(right, rel=1e-12, abs=1e-12)
+
+
 def test_decay_does_not_drift_over_many_half_lives(windows: Any) -> None:
     rng = np.random.default_rng(1)
     window = windows.DecayWindow(half_life=2, least=1e-6)
