@@ -67,13 +67,12 @@ cdef inline Part sum_singles(const double *cells, uint32_t size) noexcept nogil:
 cdef inline Part sum_leaf(const Node *leaf, const Tie *ties) noexcept nogil:
     """Sum up the cells of a leaf."""
     cdef const double *cells = <const double *> cells_of(leaf)
-    cdef uint32_t i, tied = 0
-    cdef Part part = [0, 0, 0]
+    cdef uint32_t i
+    cdef Part part = sum_singles(cells, leaf.size)
     cdef Edge cell
-    for i in range(leaf.size):
-        tied += cells[i] >= TIED
-    if tied == 0:
-        return sum_singles(cells, leaf.size)
+    if part.positive < TIED:
+        return part
+    part.negative = part.positive = part.u = 0
     for i in range(leaf.size):
         cell = weights_of(cells[i], ties)
         append(&part, cell.negative, cell.positive, cell.negative * cell.positive / 2)
