@@ -13,6 +13,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from engine._batch cimport Batch, pointer_of
 from engine._bulk cimport BulkWindow
 from engine._edges cimport loss_share, thinned
+from engine._fold cimport FORESEEN
 from engine._reader cimport AUC, END, EVENTS, H, OTHER, POSITIVES, Reader
 from engine._severity cimport Severity
 from engine._timeline cimport LATE, Timeline
@@ -43,6 +44,12 @@ from engine.reference.decay_window import (
 
 cdef double LEAST_WEIGHT = LIGHTEST, MOST_WEIGHT = HEAVIEST
 cdef int ROOM = RENEWAL  # how many half-lives new events may be heavier than the scale's start
+
+
+# Trees of so many scores are out of the nearer caches: events are foreseen, some at once.
+cdef enum:
+    FAR = 200_000
+    AHEAD = 8
 
 
 cdef class DecayRoc:
@@ -283,6 +290,8 @@ cdef class DecayWindow(BulkWindow):
         self.moved = 0
         try:
             for i in range(batch.size):
+                if i % AHEAD == 0 and self.tree.distinct >= FAR:
+                    self.foresee(batch, i)
                 self.enter(
                     batch.scores[i],
                     &batch.labels[i],
@@ -304,6 +313,19 @@ cdef class DecayWindow(BulkWindow):
             self.make_anew()
             raise
         return 0
+
+    cdef void foresee(self, Batch batch, Py_ssize_t first) noexcept nogil:
+        """Fetch what the next events of a batch and as many of the oldest will touch."""
+        cdef double[FORESEEN] scores
+        cdef uint32_t count = 0
+        cdef Py_ssize_t i
+        for i in range(min(AHEAD, batch.size - first)):
+            scores[count] = batch.scores[first + i]
+            count += 1
+        for i in range(min(AHEAD, self.events.held)):
+            scores[count] = self.events.scores[self.events.place(i)]
+            count += 1
+        self.tree.foresee(scores, count)
 
     cdef int whole(self) except -1:
         """Let the tree hold what is inside."""

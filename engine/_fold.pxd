@@ -5,6 +5,7 @@ cdef enum:
     LEAF = 64  # distinct scores in a leaf
     FAN = 8  # children of an inner node
     MAX_HEIGHT = 20
+    FORESEEN = 16  # scores that `foresee` takes at most
     NEVER = 0  # the state of a node that has had no summary yet
     ALL = 0xFF  # every child
 
@@ -46,6 +47,7 @@ cdef class FoldTree:
     cdef Node *reach_to_remove(self, double score, uint32_t *rank) noexcept nogil
     cdef void open(self, Node *leaf, uint32_t rank, double score) noexcept nogil
     cdef void close(self, Node *leaf, uint32_t rank) noexcept nogil
+    cdef void foresee(self, const double *scores, uint32_t count) noexcept nogil
     cdef Node *next_leaf(self, bint first) noexcept nogil
     cdef char *row(self, uint32_t number) noexcept nogil
     cdef uint32_t new_row(self) noexcept nogil

@@ -19,6 +19,9 @@ from engine._counts cimport trailing_zeros
 from engine._eights cimport upto_in_eight
 from engine._leaf cimport rank_below
 
+cdef extern from *:
+    void prefetch "__builtin_prefetch"(const void *) noexcept nogil
+
 cdef extern from "stdlib.h" nogil:
     void *aligned_alloc(size_t alignment, size_t size)
 
@@ -85,6 +88,32 @@ cdef class FoldTree:
             node = children_of(node)[child_of(node, score)]
         rank[0] = rank_below(node.keys, score)
         return node if rank[0] < node.size and node.keys[rank[0]] == score else NULL
+
+    cdef void foresee(self, const double *scores, uint32_t count) noexcept nogil:
+        """Fetch what walks to some scores will touch, all side by side: they wait together."""
+        cdef Node *nodes[FORESEEN]
+        cdef const char *line
+        cdef uint32_t i, j, level
+        if self.root == NULL:
+            return
+        for i in range(count):
+            nodes[i] = self.root
+        for level in range(self.root.level, 0, -1):
+            for i in range(count):
+                nodes[i] = children_of(nodes[i])[child_of(nodes[i], scores[i])]
+                line = <const char *> nodes[i].keys
+                prefetch(line - 64)
+                prefetch(line)
+                prefetch(line + 64)
+            if level == 2:
+                # Of nodes over leaves: what sums are made of.
+                for i in range(count):
+                    for j in range(nodes[i].size):
+                        prefetch(<const char *> children_of(nodes[i])[j])
+        for i in range(count):
+            line = <const char *> nodes[i].keys
+            for j in range(2, LEAF // 4):
+                prefetch(line + 64 * j)
 
     cdef Node *next_leaf(self, bint first) noexcept nogil:
         """Walk the leaves in order: the first one, then the next; NULL at the end."""

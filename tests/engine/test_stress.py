@@ -164,3 +164,22 @@ def test_ordered_classes_slid_by_millions_read_as_rebuilt(classes: int, shape: s
     fresh = core.OrdinalRoc(classes)
     fresh.extend(scores[-size:], labels[-size:])
     assert readings.vuhs[-1] == window.roc.vuhs() == fresh.vuhs()
+
+
+def test_a_decay_window_larger_than_the_caches_weighs_events_by_their_age() -> None:
+    rng = np.random.default_rng(5)
+    labels = rng.integers(0, 2, 300_000)
+    scores = rng.normal(size=300_000) + labels
+    window = core.DecayWindow(half_life=9_000.0)
+    readings = window.slide(scores, labels, every=10_000)
+    window._check()
+    weights = 2.0 ** (np.arange(-299_999, 1)[-len(window) :] / 9_000.0)
+    inside = np.argsort(scores[-len(window) :])
+    positive, negative = ((labels[-len(window) :] == k) * weights for k in (1, 0))
+    below = np.cumsum(negative[inside])
+    expected = (positive[inside] * below).sum() / positive.sum() / negative.sum()
+    assert len(window) > 200_000
+    assert readings.auc[-1] == pytest.approx(expected, rel=1e-11)
+    fresh = core.DecayWindow(half_life=9_000.0)
+    fresh.extend(scores[-len(window) :], labels[-len(window) :])
+    assert readings.h[-1] == pytest.approx(fresh.roc.h_measure(), rel=1e-11)
