@@ -10,7 +10,7 @@ import kafka_cluster
 import pytest
 from commands import rocstream
 from computed import assert_exactly, expected_updates, reference_h, tied_events
-from jobs import Job
+from jobs import MONITOR, Job
 from kafka_cluster import GROUPS, NODES, TRANSACTIONS
 
 if TYPE_CHECKING:
@@ -18,12 +18,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
-MONITOR = """
-[[monitor]]
-name = "last-500"
-window = { kind = "count", size = 500, slide = 50 }
-metrics = ["auc", "h"]
-"""
 WAITS_TO_WRITE = '"waiting for the broker"'
 
 

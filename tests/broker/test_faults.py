@@ -99,6 +99,9 @@ def test_a_broker_that_goes_and_comes_is_waited_out(
         own_kafka.start()
         job.produce(events[12_000:])
         assert_exactly(job.updates(len(expected), seconds=90), expected)
+        worker.wait_for(lambda: '"the broker is back"' in worker.text())
+        assert '"waiting for the broker to read from"' in worker.text()
+        assert '"event": "Unable connect to node' not in worker.text()
         worker.signal(signal.SIGTERM)
         assert worker.exit_code() == 0, worker.text()[-3000:]
 

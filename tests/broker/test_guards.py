@@ -105,17 +105,27 @@ def test_a_topic_made_again_under_a_running_worker_needs_a_decision(
     assert job.state()["events"] == 100
 
 
+# A member that may be away for as long as a slow machine takes to start the next one.
+PATIENT = """
+import worker.app
+from worker.cli import main
+worker.app.SESSION_SECONDS = 60.0
+main()
+"""
+
+
 def test_a_static_member_that_comes_back_in_time_disturbs_nobody(
     new_job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = new_job(partitions=2)
     events = tied_events(6_000, keys=6, seed=3)
     expected = expected_updates(events, reference_h)
+    patient = ("-c", PATIENT)
     monkeypatch.setenv(INSTANCE, "stays")
     with job.worker() as stays:
         stays.wait_until_ready()
         monkeypatch.setenv(INSTANCE, "goes")
-        with job.worker() as goes:
+        with job.worker(program=patient) as goes:
             goes.wait_until_ready()
             stays.wait_for(lambda: re.search(r'"ready", "partitions": \[\d\]', stays.text()))
             rebalances = stays.text().count("tasks parked")
@@ -124,10 +134,10 @@ def test_a_static_member_that_comes_back_in_time_disturbs_nobody(
             goes.signal(signal.SIGTERM)
             assert goes.exit_code() == 0, goes.text()[-3000:]
         job.produce(events[2_000:4_000])
-        with job.worker() as goes:
+        with job.worker(program=patient) as goes:
             goes.wait_until_ready()
             goes.kill()
-        with job.worker() as goes:
+        with job.worker(program=patient) as goes:
             goes.wait_until_ready()
             job.produce(events[4_000:])
             assert_exactly(job.updates(len(expected)), expected)
