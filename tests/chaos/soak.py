@@ -153,6 +153,8 @@ def _soak(
 ) -> Result:
     topic = Topic(made)
     samples: list[Sample] = []
+    # It makes its batches first.
+    crew.wait_until(lambda: load.check() or topic.now().events > 0, "the first events")
     pids = {"worker": worker.process.pid, "broker": made.broker.pid, "load": load.pid}
     used = Cpu(**pids, checker=os.getpid())
     began = last = time.monotonic()
