@@ -28,6 +28,7 @@ MODULES = (
     "engine._build",
     "engine._query",
     "engine._outline",
+    "engine._pairs",
     "engine._batch",
     "engine._severity",
     "engine._hull",

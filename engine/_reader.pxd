@@ -12,6 +12,11 @@ cdef enum Name:
     EVENTS
     START
     END
+    LOW
+    HIGH
+    STRICT
+    TIED
+    BOUND
     OTHER
 
 cdef class Reader:

@@ -21,6 +21,12 @@ NAMES = {
     "events": EVENTS,
     "start": START,
     "end": END,
+    # What is read together, in the order in which it is answered.
+    "auc_low": LOW,
+    "auc_high": HIGH,
+    "auc_strict": STRICT,
+    "tie_mass": TIED,
+    "tie_bound": BOUND,
 }
 
 
@@ -60,6 +66,7 @@ cdef class Reader:
         cdef Py_ssize_t i
         cdef Name code
         cdef double value
+        cdef object interval = None, ties = None
         if roc.blocks is not None:
             roc.settle()
             if self.counts and roc.blocks is not None:
@@ -81,6 +88,14 @@ cdef class Reader:
                     value = roc.tree.auc()
                 elif code == H and roc.blocks is None:
                     value = roc.h_by_data(self.severity)
+                elif LOW <= code <= HIGH:
+                    if interval is None:
+                        interval = roc.auc_interval()
+                    value = interval[code - LOW]
+                elif STRICT <= code <= BOUND:
+                    if ties is None:
+                        ties = roc.ties()
+                    value = ties[code - STRICT]
                 else:
                     value = READERS[self.names[i]](roc, self.severity.alpha, self.severity.beta)
                 self.put(i, value)

@@ -16,10 +16,13 @@ from engine._batch cimport Batch, batch_of, one_label, one_score, one_weight, po
 from engine._build cimport build_of_blocks, build_of_events
 from engine._counts cimport NEGATIVE, POSITIVE, negatives, positives
 from engine._edges cimport hull_of_blocks, loss_share, thinned
+from engine._pairs cimport Pairs, pairs_of, whole
 from engine._tree cimport DONE, NO_MEMORY, TOO_MANY, Status
 from engine._weighted cimport Part, absent
 
 from engine.readings.confusion import Confusion, confusion_of
+from engine.readings.interval import check_level, interval_from
+from engine.readings.pairs import ties_from
 from engine.readings.roc_readings import RocReadings
 from engine.readings.severity import check_epsilon, check_priors
 from engine.readings.thresholds import ks_of, mer_of, mwl_of
@@ -234,6 +237,38 @@ cdef class Roc:
             fn=positives(below),
         )
 
+    def auc_interval(self, level=0.95):
+        """DeLong's interval of the AUC, see `engine.readings.interval`; O(distinct scores)."""
+        cdef Pairs pairs
+        check_level(level)
+        self.settle()
+        if self.blocks is not None:
+            return NAN, NAN
+        pairs = pairs_of(self.tree)
+        squares = (whole(pairs.by_positives), whole(pairs.by_negatives))
+        return interval_from(
+            negatives(self.tree.total),
+            positives(self.tree.total),
+            self.tree.twice_u,
+            squares,
+            level,
+        )
+
+    def ties(self):
+        """Strict probability, tied mass, Redolfi's bound, see `engine.readings.pairs`; O(distinct)."""
+        cdef Pairs pairs
+        self.settle()
+        if self.blocks is not None:
+            return RocReadings.ties(self)
+        pairs = pairs_of(self.tree)
+        return ties_from(
+            negatives(self.tree.total),
+            positives(self.tree.total),
+            (<uint64_t> self.tree.twice_u - pairs.tied) >> 1,
+            pairs.tied,
+            (pairs.negatives, pairs.positives),
+        )
+
     def ks(self):
         """Largest true minus false positive rate, see `engine.readings.thresholds`; O(edges)."""
         return ks_of(*self._edges())
@@ -249,8 +284,6 @@ cdef class Roc:
     # Read off the blocks in O(n), in one place for every ROC there is: `engine.readings`.
     gini = RocReadings.gini
     auch = RocReadings.auch
-    auc_interval = RocReadings.auc_interval
-    ties = RocReadings.ties
     cost_curve = RocReadings.cost_curve
     cost_area = RocReadings.cost_area
 

@@ -6,6 +6,7 @@ receiver operating characteristic curves: a nonparametric approach".
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -50,23 +51,60 @@ def interval_of(
     >>> round(low, 4), high
     (0.057, 1.0)
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+    check_level(level)
     n0, n1 = total(negatives), total(positives)
-    if "f" in {negatives.dtype.kind, positives.dtype.kind} or min(n0, n1) < 2:  # noqa: PLR2004 - a variance takes two
+    if "f" in {negatives.dtype.kind, positives.dtype.kind}:
         return math.nan, math.nan
     largest = int(4 * max(n0, n1) * n0 * n1)
     d0, d1 = room(negatives, largest), room(positives, largest)
     beaten = 2 * below(d0) + d0
     unbeaten = 2 * (n1 - below(d1)) - d1
-    twice_u = total(d1 * beaten)
-    by_positives = n1 * total(d1 * beaten**2) - twice_u**2
-    by_negatives = n0 * total(d0 * unbeaten**2) - twice_u**2
+    return interval_from(
+        int(n0),
+        int(n1),
+        int(total(d1 * beaten)),
+        (int(total(d1 * beaten**2)), int(total(d0 * unbeaten**2))),
+        level,
+    )
+
+
+def check_level(level: float) -> None:
+    """Raise ValueError when a level of confidence is not in (0, 1)."""
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+
+
+def interval_from(
+    n0: int, n1: int, twice_u: int, squares: tuple[int, int], level: float
+) -> tuple[float, float]:
+    """Return the interval of n0 negatives and n1 positives from sums over them; O(1).
+
+    Parameters
+    ----------
+    n0, n1
+        Events of each class.
+    twice_u
+        Sum of 2 n0 V over positives, which is that of 2 n1 V over negatives.
+    squares
+        Sums of their squares, over positives and over negatives.
+    level
+        Of confidence, in (0, 1).
+    """
+    if min(n0, n1) < 2:  # noqa: PLR2004 - a variance takes two
+        return math.nan, math.nan
+    by_positives = n1 * squares[0] - twice_u**2
+    by_negatives = n0 * squares[1] - twice_u**2
     pairs = 4 * n0**2 * n1**2
     variance = by_positives / (pairs * (n1 - 1)) + by_negatives / (pairs * (n0 - 1))
     auc = twice_u / (2 * n0 * n1)
+    reach = _quantile((1.0 + level) / 2.0) * math.sqrt(variance)
+    return max(auc - reach, 0.0), min(auc + reach, 1.0)
+
+
+@functools.lru_cache(16)
+def _quantile(share: float) -> float:
+    """Return the standard normal distribution's quantile."""
     # Importing it takes longer than all of this package, and few ask for intervals.
     from scipy.special import ndtri  # noqa: PLC0415
 
-    reach = float(ndtri((1.0 + level) / 2.0)) * math.sqrt(variance)
-    return max(auc - reach, 0.0), min(auc + reach, 1.0)
+    return float(ndtri(share))

@@ -78,15 +78,38 @@ def ties_of(negatives: NDArray[Any], positives: NDArray[Any]) -> Ties:
     Ties(strict=0.75, tied=0.25, bound=0.25)
     """
     n0, n1 = total(negatives), total(positives)
-    if not n0 or not n1:
-        return Ties(math.nan, math.nan, math.nan)
     largest = math.ceil(2 * n0 * n1)
     d0, d1 = room(negatives, largest), room(positives, largest)
     both = (d0 > 0) & (d1 > 0)
+    return ties_from(
+        n0,
+        n1,
+        total(d1 * below(d0)),
+        total(d0 * d1),
+        (total(d0[both]), total(d1[both])),
+    )
+
+
+def ties_from(
+    n0: float, n1: float, strict: float, tied: float, shared: tuple[float, float]
+) -> Ties:
+    """Return the ties of n0 negatives and n1 positives from sums over them; O(1).
+
+    Parameters
+    ----------
+    n0, n1
+        Weight of each class.
+    strict, tied
+        Pairs that a positive wins, and those that tie.
+    shared
+        Weight of negatives and of positives at scores where both classes are.
+    """
+    if not n0 or not n1:
+        return Ties(math.nan, math.nan, math.nan)
     pairs = n0 * n1
-    shares = total(d0[both]) * n1 + total(d1[both]) * n0
+    shares = shared[0] * n1 + shared[1] * n0
     return Ties(
-        min(total(d1 * below(d0)) / pairs, 1.0),
-        min(total(d0 * d1) / pairs, 1.0),
+        min(strict / pairs, 1.0),
+        min(tied / pairs, 1.0),
         min(shares / (4 * pairs), 0.5),
     )
