@@ -14,7 +14,7 @@ from engine._batch cimport Batch, pointer_of
 from engine._bulk cimport BulkWindow
 from engine._edges cimport loss_share, thinned
 from engine._fold cimport FORESEEN
-from engine._reader cimport AUC, END, EVENTS, H, OTHER, POSITIVES, Reader
+from engine._reader cimport AUC, END, EVENTS, H, NEGATIVES, POSITIVES, Reader
 from engine._severity cimport Severity
 from engine._timeline cimport LATE, Timeline
 from engine._tree cimport DONE
@@ -26,7 +26,6 @@ import math
 import numpy as np
 
 from engine._bulk import readings as readings_now
-from engine.readings import READERS
 from engine.readings.confusion import confusion_of
 from engine.readings.curve import curve_of
 from engine.readings.hull import hull_edges
@@ -459,17 +458,16 @@ cdef class DecayWindow(BulkWindow):
                 value = self.tree.auc()
             elif reader.codes[i] == H:
                 value = self.tree.h_measure(reader.severity)
-            elif reader.codes[i] == OTHER:
-                name = reader.names[i]
-                value = READERS[name](self.built, reader.severity.alpha, reader.severity.beta)
-            else:
+            elif reader.codes[i] == POSITIVES or reader.codes[i] == NEGATIVES:
                 sums = self.tree.sums()
                 value = 0
                 if sums != NULL:
                     value = sums.positive if reader.codes[i] == POSITIVES else sums.negative
                     value /= self.unit()
+            else:
+                value = reader.ask(i, self.built)
             reader.put(i, value)
-        reader.row += 1
+        reader.end_row()
         return 0
 
     cdef int read_now(self, Reader reader) except -1:

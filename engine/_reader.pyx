@@ -66,7 +66,6 @@ cdef class Reader:
         cdef Py_ssize_t i
         cdef Name code
         cdef double value
-        cdef object interval = None, ties = None
         if roc.blocks is not None:
             roc.settle()
             if self.counts and roc.blocks is not None:
@@ -88,19 +87,28 @@ cdef class Reader:
                     value = roc.tree.auc()
                 elif code == H and roc.blocks is None:
                     value = roc.h_by_data(self.severity)
-                elif LOW <= code <= HIGH:
-                    if interval is None:
-                        interval = roc.auc_interval()
-                    value = interval[code - LOW]
-                elif STRICT <= code <= BOUND:
-                    if ties is None:
-                        ties = roc.ties()
-                    value = ties[code - STRICT]
                 else:
-                    value = READERS[self.names[i]](roc, self.severity.alpha, self.severity.beta)
+                    value = self.ask(i, roc)
                 self.put(i, value)
-        self.row += 1
+        self.end_row()
         return 0
+
+    cdef double ask(self, Py_ssize_t column, object roc) except? -1:
+        """What a ROC answers for a column; what is read together it is asked for once in a row."""
+        cdef Name code = self.codes[column]
+        if LOW <= code <= HIGH:
+            if self.interval is None:
+                self.interval = roc.auc_interval()
+            return self.interval[<int> code - LOW]
+        if STRICT <= code <= BOUND:
+            if self.ties is None:
+                self.ties = roc.ties()
+            return self.ties[<int> code - STRICT]
+        return READERS[self.names[column]](roc, self.severity.alpha, self.severity.beta)
+
+    cdef void end_row(self) noexcept:
+        self.row += 1
+        self.interval = self.ties = None
 
     cdef object gather(self):
         """Put what was read together, once all is read: the last that may want memory."""

@@ -26,6 +26,7 @@ cdef class Roc:
     cdef double h_by_data(self, Severity severity) except? -1
     cdef tuple arrays(self)
     cdef tuple edges(self)
+    cdef bint uneven(self) noexcept
     cdef int to_blocks(self) except -1
     cdef int note(self) noexcept
     cdef void settle(self) noexcept

@@ -243,7 +243,7 @@ cdef class Roc:
         check_level(level)
         self.settle()
         if self.blocks is not None:
-            return NAN, NAN
+            return RocReadings.auc_interval(self, level)
         pairs = pairs_of(self.tree)
         squares = (whole(pairs.by_positives), whole(pairs.by_negatives))
         return interval_from(
@@ -293,13 +293,13 @@ cdef class Roc:
         Integers while all weights are 1, else doubles.
         """
         scores, negative, positive = self.arrays()
-        kind = np.int64 if self.blocks is None else np.float64
+        kind = np.float64 if self.uneven() else np.int64
         return scores, negative.astype(kind), positive.astype(kind)
 
     def _edges(self):
         """Weights of negatives and positives along the edges of the hull."""
         _, negative, positive = self.edges()
-        kind = np.int64 if self.blocks is None else np.float64
+        kind = np.float64 if self.uneven() else np.int64
         return negative.astype(kind), positive.astype(kind)
 
     # Below Python
@@ -413,6 +413,10 @@ cdef class Roc:
         return self.edge_list.arrays(self.tree)
 
     # Between unit weights and others
+
+    cdef inline bint uneven(self) noexcept:
+        """Whether a weight other than 1 is inside."""
+        return self.blocks is not None and self.blocks.uneven > 0
 
     cdef int to_blocks(self) except -1:
         """Move the events to where weights may differ. O(n)."""

@@ -102,6 +102,8 @@ def calls_of_moved_roc() -> list[Call]:
         read,
         *each("add", 100, 1, SCORES, LABELS, WEIGHTS),
         *each("remove", 100, 1, SCORES, LABELS, WEIGHTS),
+        lambda made: made.auc_interval(),
+        lambda made: made.ties(),
         read,
         bulk("extend", 100, 30, SCORES, LABELS),
         *each("remove", 0, 30, SCORES, LABELS),
