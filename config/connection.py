@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from config.librdkafka import ALLOWED, complaint, refusal
+from config.librdkafka import ALLOWED, complaint, refusal, unfit
 from config.values import (
     DurationText,
     GroupName,
@@ -83,6 +83,8 @@ def _client(value: object) -> Mapping[str, str]:
             raise refuse(f"librdkafka's clients here take no such setting: {guess}", name)
         if not isinstance(setting, str | int | float):
             raise refuse("it must be text, a number, true or false", name)
+        if (why := unfit(name, _as_text(setting))) is not None:
+            raise refuse(why, name)
     client = {name: _as_text(setting) for name, setting in flat.items()}
     if (found := complaint(client)) is not None:
         blamed, why = found

@@ -13,7 +13,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from jobs import GOOD, MONITOR, Job, Worker, free_port
 
-from worker.transport.producer import TRANSACTION_TIMEOUT_MS
+from config.librdkafka import TRANSACTION_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,7 +130,7 @@ def test_an_outage_longer_than_a_transaction_is_waited_out(own_kafka: Any, tmp_p
         worker.wait_for(lambda: len(job.read(job.settings.topics.updates, 0)) > 20)
         own_kafka.freeze()
         # How long is the subject: the coordinator goes by its clock, and is frozen itself.
-        time.sleep(TRANSACTION_TIMEOUT_MS / 1000 + 5)
+        time.sleep(TRANSACTION_SECONDS + 5)
         own_kafka.thaw()
         job.produce(events[10_000:])
         assert_exactly(job.updates(len(expected), seconds=120), expected)

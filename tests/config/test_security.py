@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 from certificates import Authority
+from confluent_kafka import Producer
 
 from config.kafka import librdkafka
-from config.librdkafka import ALLOWED, ELSEWHERE, OWNED, complaint, refusal
+from config.librdkafka import (
+    ALLOWED,
+    ELSEWHERE,
+    LIMITS,
+    OWNED,
+    TRANSACTIONAL,
+    complaint,
+    refusal,
+    unfit,
+)
 from worker.credentials import tls_context
 
 if TYPE_CHECKING:
@@ -214,6 +224,22 @@ def test_client_settings_must_fit_together(load: Load, refusal: Refusal) -> None
     # Each alone would clash with the other's default.
     both = "reconnect.backoff.ms = 5\nreconnect.backoff.max.ms = 10"
     assert len(load(client=both).kafka.client) == 2
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_what_a_limit_lets_through_suits_a_task(load: Load, name: str) -> None:
+    for value in LIMITS[name]:
+        client = librdkafka(load(client=f'"{name}" = {value}'), "producer")
+        assert Producer({**client, **TRANSACTIONAL, "transactional.id": "any"}) is not None
+    low, high = LIMITS[name]
+    for value in (low - 1, high + 1):
+        assert f"from {low:,} to {high:,}" in (unfit(name, str(value)) or "")
+
+
+@pytest.mark.parametrize("name", ["batch.size", "linger.ms"])
+@pytest.mark.parametrize("value", ["5s", "1e6", "010", "0x10", "5_000", " 5", "5 "])
+def test_what_librdkafka_would_read_as_another_number_is_refused(name: str, value: str) -> None:
+    assert (unfit(name, value) or "").startswith("it must be a ")
 
 
 def test_no_allowed_name_is_refused() -> None:

@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from config.errors import RocstreamError
 from config.kafka import librdkafka
+from config.librdkafka import TRANSACTIONAL
 from config.log import LIBRDKAFKA
 from worker.messages import TOPIC_BYTES
 from worker.pages import CURSOR_KEY, pack_cursor
@@ -32,10 +33,6 @@ log = structlog.get_logger(__name__)
 
 CALL_SECONDS: Final = 5.0
 """How long one call into the client may take before the task looks whether it should stop."""
-
-TRANSACTION_TIMEOUT_MS: Final = 15_000
-"""An open transaction hides later ones in its partitions from read_committed readers; a crashed
-task's is ended after this long, unless its next owner ends it before."""
 
 AGAIN_SECONDS: Final = 30.0
 """Between two tellings that the broker is waited for."""
@@ -146,11 +143,9 @@ class TaskProducer:
             "queue.buffering.max.messages": 1_000_000,
             "message.max.bytes": TOPIC_BYTES,
             **client,
-            "acks": "all",
-            "enable.idempotence": True,
+            **TRANSACTIONAL,
             "partitioner": "murmur2_random",
             "transactional.id": self._transactional_id,
-            "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
             "logger": logging.getLogger(LIBRDKAFKA),
         }
 
@@ -158,8 +153,11 @@ class TaskProducer:
     def of(cls, settings: Settings, layout: Layout, partition: int) -> TaskProducer:
         """Make the producer of a job's task, not opened yet."""
         topics = settings.topics
+        client = librdkafka(settings, "producer")
+        # A batch that is larger than a topic takes would be refused, however small its messages.
+        size = min(int(client.get("batch.size", layout.batch_bytes)), layout.batch_bytes)
         return cls(
-            {"batch.size": str(layout.batch_bytes), **librdkafka(settings, "producer")},
+            {**client, "batch.size": str(size)},
             Topics(topics.updates, topics.rejected, layout.changelog),
             partition,
             settings.kafka.group,
@@ -249,6 +247,7 @@ class TaskProducer:
                 if self._abandoned.is_set():
                     raise self._failure(failure, error) from raised
                 self._tell_waiting(error, began)
+                self.listen()
             else:
                 self._tell_back()
                 return

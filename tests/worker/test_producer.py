@@ -1,0 +1,63 @@
+"""A task's producer where no broker is: a real client all the same."""
+
+from __future__ import annotations
+
+import logging
+import time
+from threading import Thread
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from jobs import free_port
+
+from config.log import LIBRDKAFKA
+from worker.transport import producer as module
+from worker.transport.layout import Layout
+from worker.transport.producer import TaskProducer, Topics, WriteError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from config import Settings
+
+
+def test_a_producer_that_waits_says_what_its_client_says(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CALL_SECONDS", 0.2)
+    topics = Topics("updates", "rejected", "changelog")
+    producer = TaskProducer({"bootstrap.servers": f"127.0.0.1:{free_port()}"}, topics, 0, "job")
+    caplog.set_level(logging.INFO, LIBRDKAFKA)
+
+    def open_until_abandoned() -> None:
+        with pytest.raises(WriteError):
+            producer.open()
+
+    waiting = Thread(target=open_until_abandoned)
+    waiting.start()
+    try:
+        deadline = time.monotonic() + 20
+        while not any(one.name == LIBRDKAFKA for one in caplog.records):
+            assert waiting.is_alive()
+            assert time.monotonic() < deadline
+            waiting.join(0.05)
+    finally:
+        producer.abandon()
+        waiting.join()
+        producer.close()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "taken", "batch"),
+    [(None, 700_000, 700_000), (900_000, 700_000, 700_000), (9, 700_000, 9)],
+)
+def test_a_batch_is_no_larger_than_topics_take(
+    settings_of: Callable[..., Settings], wanted: int | None, taken: int, batch: int
+) -> None:
+    settings = settings_of()
+    client = {} if wanted is None else {"batch.size": str(wanted)}
+    kafka = settings.kafka.model_copy(update={"client": client})
+    settings = settings.model_copy(update={"kafka": kafka})
+    layout = Layout(1, "", "changelog", 1_000_000, batch_bytes=taken)
+    made: Any = cast("Any", TaskProducer.of(settings, layout, 0))
+    assert made._settings["batch.size"] == str(batch)
