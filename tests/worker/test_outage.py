@@ -18,6 +18,7 @@ from aiokafka.cluster import ClusterMetadata
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.protocol.fetch import FetchRequest, FetchResponse_v4
 from aiokafka.protocol.metadata import MetadataResponse_v1
+from aiokafka.protocol.offset import OffsetRequest, OffsetResponse_v2
 from jobs import free_port
 
 from worker.transport.outage import AGAIN_LOOKS, SLOW_LOOKS, TELL_LOOKS, Outage, install
@@ -140,6 +141,20 @@ def test_the_end_is_told_once_all_is_read_again(said: list[Any]) -> None:
     assert [line["event"] for line in said] == [WAITING, BACK]
     assert said[1]["log_level"] == "info"
     assert "waited_s" in said[1]
+
+
+def test_a_leader_that_is_asked_for_offsets_is_no_coordinator(said: list[Any]) -> None:
+    request = OffsetRequest(-1, 1, [("events", [(0, -2)])])
+    told, _ = asyncio.run(lose(request))
+    look(told, TELL_LOOKS)
+    asked = told.ask(1, request)
+    told.end(asked)
+    told.answer(asked, request, OffsetResponse_v2(0, [("events", [(0, 0, -1, 40)])]))
+    look(told, 1)
+    waiting, back = said
+    assert waiting["partitions"] == [0]
+    assert "coordinator_of" not in waiting
+    assert back["event"] == BACK
 
 
 def test_a_partition_that_another_worker_has_is_not_waited_for(said: list[Any]) -> None:

@@ -88,7 +88,7 @@ class Ground:
                 raise
             except KafkaException as error:
                 # It may be away; whoever opens tasks waits for the answer.
-                log.debug("topic id not told", error=str(error))
+                log.debug("topic id not told", error=error.args[0].str())
                 if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART and not gone:
                     log.warning("the events topic is gone, waiting for it", topic=self._topic)
                     gone = True
@@ -119,7 +119,11 @@ class Ground:
                 return await self._look()
             except KafkaException as error:
                 if not told:
-                    log.warning("waiting for the id of the events topic", error=str(error))
+                    log.warning(
+                        "waiting for the broker to tell the id of the events topic",
+                        topic=self._topic,
+                        error=error.args[0].str(),
+                    )
                 told = True
             check()
             await asyncio.sleep(PAUSE_SECONDS)

@@ -20,6 +20,7 @@ from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
+from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.structs import TopicPartition
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ _LOST: Final = (
 
 # They wait for all members of the group, and say nothing of the broker.
 _JOINING: Final = (JoinGroupRequest, SyncGroupRequest)
+
+# They ask the leaders of partitions; all others ask the group's coordinator, or who it is.
+_OF_PARTITIONS: Final = (FetchRequest, OffsetRequest)
 
 _LOGGERS: Final = ("aiokafka", "aiokafka.consumer.fetcher", "aiokafka.consumer.group_coordinator")
 # Why a connection could not be made; who wanted it is only told that it could not.
@@ -168,7 +172,7 @@ class Outage(logging.Filter):
 
     def answer(self, asked: _Asked, request: object, response: Any) -> None:
         """Take note of what a broker answered."""
-        if isinstance(request, FetchRequest):
+        if isinstance(request, _OF_PARTITIONS):
             for topic, partitions in response.topics:
                 if topic == self._topic:
                     for number, code, *_ in partitions:
@@ -204,7 +208,7 @@ class Outage(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Hold a line on a lost connection back, and count it."""
         args = record.args if isinstance(record.args, tuple) else ()
-        if record.msg in _REFUSED:
+        if isinstance(record.msg, str) and record.msg in _REFUSED:
             *broker, error = args
             name = ":".join(map(str, broker))
             self._refusals[name] = str(error) or type(error).__name__
@@ -220,10 +224,10 @@ class Outage(logging.Filter):
         return False
 
     def _subjects(self, request: object) -> list[int | str]:
-        if isinstance(request, FetchRequest):
+        if isinstance(request, _OF_PARTITIONS):
             return [
                 number
-                for topic, partitions in request.topics
+                for topic, partitions in request._topics  # noqa: SLF001 - only fetches tell
                 if topic == self._topic
                 for number, *_ in partitions
             ]
