@@ -41,6 +41,7 @@ FETCH_WAIT_MS: Final = 20
 quiet partition blocks the next one to the same broker."""
 
 POLL_SECONDS: Final = 0.2
+ROOM_SECONDS: Final = 0.002
 RETRY_SECONDS: Final = 0.5
 
 
@@ -203,8 +204,9 @@ class Consumer(stock.Consumer):
             if (task := tasks.get(tp.partition)) is not None and task.has_room
         }
         if not active:
-            # Every task is full, or none is there: both end within a transaction's time.
-            await asyncio.sleep(0.002)
+            # Full tasks have room again within a transaction's time. Where there are none the flow
+            # is held before some come, so that nothing waits for this to end.
+            await asyncio.sleep(ROOM_SECONDS if tasks else POLL_SECONDS)
             return {}, active
         records = await self._getmany(active_partitions=active, timeout=min(timeout, POLL_SECONDS))
         return records, active
