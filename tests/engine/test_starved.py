@@ -42,6 +42,7 @@ def library(tmp_path_factory: TempPathFactory) -> Path:
         ("roc", 100),
         ("filled roc", 10),
         ("count window", 100),
+        ("smallest window", 20),
         ("ordinal roc", 50),
         ("ordinal window", 50),
         ("moved roc", 20),

@@ -82,6 +82,17 @@ def calls_of_count_window() -> list[Call]:
     ]
 
 
+def calls_of_smallest_window() -> list[Call]:
+    """Let each event that comes drive the only one out."""
+    return [
+        *each("push", 0, 5, SCORES, LABELS),
+        bulk("slide", 5, 5, SCORES, LABELS, every=1),
+        bulk("extend", 10, 5, TIED, LABELS),
+        lambda made: made.resize(2),
+        bulk("slide", 15, 6, TIED, LABELS, every=2),
+    ]
+
+
 def calls_of_ordinal_roc() -> list[Call]:
     return [
         *each("add", 0, 200, SCORES, CLASSES),
@@ -154,19 +165,20 @@ def calls_of_ordinal_window() -> list[Call]:
 
 
 LATE = TIMES + RNG.integers(-60, 1, 4000)  # up to 60 late, in no order
+BEHIND = TIMES + RNG.integers(-290, 1, 4000)  # behind more than a time window moves out of the way
 
 
 def calls_of_time_window() -> list[Call]:
-    """Let events come late and too late, and leave one by one and all at once."""
+    """Let events come late, many into the heap, and too late, and leave one by one or at once."""
     names = ("auc", "h", "positives", "ks", "start", "end")
     return [
-        *each("push", 0, 40, SCORES, LABELS, np.ones(4000), LATE),
-        bulk("slide", 40, 300, SCORES, LABELS, None, LATE, every=30, read=names),
-        bulk("extend", 340, 100, TIED, LABELS, WEIGHTS, LATE),
-        bulk("slide", 440, 60, TIED, LABELS, WEIGHTS, LATE, every=20, read=names),
+        *each("push", 0, 40, SCORES, LABELS, np.ones(4000), BEHIND),
+        bulk("slide", 40, 300, SCORES, LABELS, None, BEHIND, every=30, read=names),
+        bulk("extend", 340, 100, TIED, LABELS, WEIGHTS, BEHIND),
+        bulk("slide", 440, 60, TIED, LABELS, WEIGHTS, BEHIND, every=20, read=names),
         lambda made: made.advance(470),
-        *each("push", 500, 20, TIED, LABELS, WEIGHTS, LATE),
-        bulk("slide", 520, 200, SCORES, LABELS, None, LATE, every=50, read=names),
+        *each("push", 500, 20, TIED, LABELS, WEIGHTS, BEHIND),
+        bulk("slide", 520, 200, SCORES, LABELS, None, BEHIND, every=50, read=names),
         lambda made: made.advance(5000),
         lambda made: made.push(0.5, 1, 1, 7000),
         bulk("extend", 800, 30, SCORES, LABELS, None, TIMES + 7000),
@@ -215,12 +227,13 @@ STRUCTURES: dict[str, tuple[Callable[[], Any], Callable[[], list[Call]]]] = {
     "roc": (core.Roc, calls_of_roc),
     "filled roc": (core.Roc, calls_of_filled_roc),
     "count window": (partial(core.CountWindow, 700), calls_of_count_window),
+    "smallest window": (partial(core.CountWindow, 1), calls_of_smallest_window),
     "ordinal roc": (partial(core.OrdinalRoc, 4), calls_of_ordinal_roc),
     "moved roc": (core.Roc, calls_of_moved_roc),
     "moved window": (partial(core.CountWindow, 50), calls_of_moved_window),
     "rising ordinals": (partial(core.OrdinalRoc, 3), calls_of_rising_ordinals),
     "ordinal window": (partial(core.OrdinalCountWindow, 4, 200), calls_of_ordinal_window),
-    "time window": (partial(core.TimeWindow, 150), calls_of_time_window),
+    "time window": (partial(core.TimeWindow, 250), calls_of_time_window),
     "decay window": (partial(core.DecayWindow, 2, least=1e-30), calls_of_decay_window),
     "timed decay window": (partial(core.DecayWindow, 2, timed=True), calls_of_decay_window),
     "landmark window": (LandmarkWindow, calls_of_landmark_window),
