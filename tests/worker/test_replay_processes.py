@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import random
 import re
 import shutil
 import threading
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -17,15 +19,20 @@ from inmemory import HEAD, MONITORS
 
 from config.errors import RocstreamError
 from worker.cli.commands import run as rocstream
-from worker.replay import lines, shards
+from worker.events import Parser
+from worker.replay import exchange, lines, shards
 from worker.replay.exchange import Exchange
 from worker.replay.owner import Plan, ProcessError, serve
+from worker.replay.records import Log, RecordRun
+from worker.replay.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from multiprocessing.connection import Connection
     from pathlib import Path
 
     from config import Settings
+    from worker.replay.player import Step
 
 START = 1_764_460_000_000
 KEYS = ("007", "NA", "model-a", "model-b", "ключ")
@@ -254,6 +261,114 @@ def test_a_process_that_is_gone_is_told_of_while_another_is_waited_for(
         player._children[1].kill()
         with pytest.raises(RocstreamError, match=r"process 1 .* ended unexpectedly"):
             list(player)
+
+
+def stuck(settings: Settings, link: Connection) -> None:
+    player = shards.ShardedPlayer(Plan([settings], Stuck(KeyError())), 3)  # type: ignore[arg-type]
+    with player.running():
+        link.send("running")
+        threading.Event().wait()
+
+
+def test_no_process_outlives_the_one_that_started_it(settings_of: Callable[..., Settings]) -> None:
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe(duplex=False)
+    parent = context.Process(target=stuck, args=(settings_of(), there))
+    parent.start()
+    there.close()
+    try:
+        assert here.poll(WAIT_SECONDS)
+        assert here.recv() == "running"
+        parent.kill()
+        # All of them hold the other end open.
+        assert here.poll(WAIT_SECONDS)
+        with pytest.raises(EOFError):
+            here.recv()
+    finally:
+        parent.kill()
+        parent.join(WAIT_SECONDS)
+        here.close()
+
+
+class Growing(Broken):
+    """A source in which each process finds more than the one before."""
+
+    def load(self) -> None:
+        """Import nothing."""
+        self.found = multiprocessing.Value("q", 0)
+
+    def position(self) -> int:
+        """Return nothing of it."""
+        return 0
+
+    def where(self, log: Log, offset: int) -> str:
+        """Say where a record stands."""
+        return f"{log.topic}:{offset}"
+
+    def runs(self, readings: Any) -> Any:
+        with self.found:
+            self.found.value += 1
+            last = self.found.value
+        yield Log("growing"), RecordRun([], last, [Parser(one) for one in readings])
+
+
+def test_a_source_that_changes_is_told_of(settings_of: Callable[..., Settings]) -> None:
+    player = shards.ShardedPlayer(Plan([settings_of()], Growing(KeyError())), 3)  # type: ignore[arg-type]
+    with player.running(), pytest.raises(RocstreamError, match="broken changed while it was read"):
+        list(player)
+
+
+def test_memory_that_cannot_be_shared_is_told_of(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "SHARE_BYTES", 1 << 60)
+    player = shards.ShardedPlayer(Plan([settings_of()], Growing(KeyError())), 2)  # type: ignore[arg-type]
+    with pytest.raises(RocstreamError, match="have no memory to share"):
+        player.running().__enter__()
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_a_pipe_is_read_by_one_process(
+    days: Path, capfd: pytest.CaptureFixture[str], form: str
+) -> None:
+    content = (days / ("1.jsonl" if form == "json" else "3.csv")).read_bytes()
+    pipe = days.with_name("pipe")
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(content,))
+    writer.start()
+    command = ["replay", "-c", str(days.with_name("job.toml")), str(pipe), "--format", form]
+    assert rocstream([*command, "-o", str(days.with_name("u.jsonl")), "-j", "3"]) == 0
+    writer.join(WAIT_SECONDS)
+    said = " ".join(capfd.readouterr().err.split())
+    assert "was read by one process: --processes is for files and topics" in said
+
+
+def interrupted_at(number: int) -> Callable[[Session, Step], None]:
+    """Return what a session writes with until Ctrl-C comes."""
+    steps = count(1)
+
+    def write(_session: Session, _step: Step) -> None:
+        if next(steps) == number:
+            raise KeyboardInterrupt
+
+    return write
+
+
+def test_an_early_end_is_named_as_one_process_names_it(
+    days: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Blank lines are no records, so only who has read a file knows where a record stands."""
+    first = days / "1.jsonl"
+    first.write_bytes(first.read_bytes().replace(b"\n", b"\n\n"))
+    found = []
+    for processes in (1, 2):
+        with monkeypatch.context() as patched:
+            patched.setattr(Session, "_write", interrupted_at(3))
+            assert replayed(days, processes, "u.jsonl")[0] == 130
+        said = " ".join(capfd.readouterr().out.split())
+        found.append(re.findall(r"ended by Ctrl-C before (\S+):", said))
+    assert found[0] == found[1]
+    assert found[0][0].startswith("1.jsonl:")
 
 
 def test_what_a_process_is_ahead_with_comes_in_its_order(monkeypatch: pytest.MonkeyPatch) -> None:

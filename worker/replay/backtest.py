@@ -319,9 +319,12 @@ class Backtest:
         options = self.options
         if options.processes == 1:
             return None
-        if STDIN in options.sources:
+        members = self.source.members if isinstance(self.source, FileSource) else []
+        # What goes through a pipe can be read once.
+        piped = [one for one in members if one.path == STDIN or not Path(one.path).is_file()]
+        if piped:
             self.source.notes.append(
-                "standard input was read by one process: --processes is for files and topics"
+                f"{piped[0].shown} was read by one process: --processes is for files and topics"
             )
             return None
         # Processes take a while to import, which one alone need not.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from multiprocessing import parent_process
-from typing import TYPE_CHECKING, Final
+import mmap
+from typing import TYPE_CHECKING, Any, Final
 
 from worker.replay.share import SHARE_BYTES, Share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from multiprocessing.context import BaseContext
 
     from worker.replay.share import Part
@@ -19,9 +18,6 @@ SHARES: Final = 4
 
 _GONE: Final = 1 << 62
 """More shares than there ever are."""
-
-_SECONDS: Final = 1.0
-"""How often who waits looks whether the parent is still there."""
 
 
 class Exchange:
@@ -38,6 +34,11 @@ class Exchange:
         How processes are started.
     count
         How many there are.
+
+    Raises
+    ------
+    OSError
+        When there is no memory to share.
     """
 
     def __init__(self, context: BaseContext, count: int) -> None:
@@ -50,7 +51,7 @@ class Exchange:
         # The run that each share is of, and whether it is the last of it.
         self._runs = [context.RawArray("q", SHARES) for _ in range(count)]
         self._ends = [context.RawArray("b", SHARES) for _ in range(count)]
-        self._memory = [context.RawArray("B", SHARES * SHARE_BYTES) for _ in range(count)]
+        self._memory = [_memory(context, SHARES * SHARE_BYTES) for _ in range(count)]
 
     def claim(self, piece: int) -> bool:
         """Tell whether a piece of the source is one's own to read: the first who asks reads it.
@@ -120,15 +121,8 @@ class Exchange:
         def come() -> bool:
             return (place and self._has_place(number)) or self._giver(number, run) is not None
 
-        self._wait(come)
-
-    def _wait(self, come: Callable[[], bool]) -> None:
-        above = parent_process()
         with self._news:
-            while not self._news.wait_for(come, _SECONDS):
-                if above is not None and not above.is_alive():
-                    # Nobody is left to tell.
-                    os._exit(1)
+            self._news.wait_for(come)
 
     def _has_place(self, number: int) -> bool:
         played = (one for at, one in enumerate(self._played[number]) if at != number)
@@ -148,3 +142,11 @@ class Exchange:
     def _share(self, number: int, at: int) -> Share:
         whole = memoryview(self._memory[number]).cast("B")
         return Share(whole[at * SHARE_BYTES : (at + 1) * SHARE_BYTES])
+
+
+def _memory(context: BaseContext, size: int) -> Any:
+    """Return memory that processes of a context share."""
+    if context.get_start_method() == "fork":
+        # Of no file, so that a small /dev/shm, as containers have it, is no bound.
+        return mmap.mmap(-1, size)
+    return context.RawArray("B", size)

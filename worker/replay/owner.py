@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import pickle
 import signal
 import sys
+import threading
 import traceback
 import zlib
 from collections import deque
 from functools import partial
+from multiprocessing import parent_process
+from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from config.errors import RocstreamError
@@ -115,7 +119,9 @@ class Played(NamedTuple):
     heads
         What the run has beside events, from the process that read it; None from the others.
     places
-        By offset, where the refused records of the run stand.
+        By offset, where the refused records of the run stand, and what comes behind its batches.
+    last
+        Offset that follows the run.
     position
         How much of the source the process has gone through.
     """
@@ -126,6 +132,7 @@ class Played(NamedTuple):
     rows: list[tuple[int, Message]]
     heads: list[Batch] | None
     places: dict[int, str]
+    last: int
     position: int
 
 
@@ -142,8 +149,8 @@ class Ended(NamedTuple):
 class _Job:
     """One run on its way: read by one process, then played by each."""
 
-    def __init__(self, number: int, log: Log, settings: int, *, published: bool) -> None:
-        self.number, self.log, self.published = number, log, published
+    def __init__(self, number: int, log: Log, last: int, settings: int, *, published: bool) -> None:
+        self.number, self.log, self.last, self.published = number, log, last, published
         # Of the process that reads it: what of its own events is not played yet.
         self.own: deque[dict[str, KeyedEvents]] = deque()
         self.reads = self.read = False
@@ -230,11 +237,12 @@ class Owner(Player):
                         [],
                         [_told(step.batch)],
                         {},
+                        step.batch.offset,
                         self.source.position(),
                     )
                 )
             return
-        job = _Job(self._numbered, log, len(self.settings), published=published)
+        job = _Job(self._numbered, log, run.last, len(self.settings), published=published)
         self._numbered += 1
         if self._plan.comparison is not None:
             job.rows = self._plan.comparison.placed()
@@ -272,8 +280,9 @@ class Owner(Player):
                     self._give(job, share)
         finally:
             # What was read before a failure is played by all.
-            refused = [one.offset for head in job.heads for one in head.rejections]
-            job.places = {offset: self.source.where(job.log, offset) for offset in refused}
+            told = [head.offset for head in job.heads]
+            told += [one.offset for head in job.heads for one in head.rejections]
+            job.places = {offset: self.source.where(job.log, offset) for offset in told}
             self._give(job, [], last=True)
             job.read = True
 
@@ -323,7 +332,9 @@ class Owner(Player):
         heads = job.heads if job.reads else None
         placed = [_placed(found) for found in job.updates]
         at = self.source.position()
-        self._send(Played(job.log, job.published, placed, job.rows, heads, job.places, at))
+        self._send(
+            Played(job.log, job.published, placed, job.rows, heads, job.places, job.last, at)
+        )
 
     def _take_up(self, log: Log) -> None:
         """Have tapes for a log: those before it, where it goes on."""
@@ -400,6 +411,22 @@ def _hold_memory() -> None:
                 library.mallopt(what, _HELD_BYTES)
 
 
+def _end_with_parent() -> None:
+    """Have this process end when the parent does, whatever it waits for: a write as well.
+
+    Its end of the pipe does not tell: processes that are forked later hold that open.
+    """
+    above = parent_process()
+    if above is None:
+        return
+
+    def follow() -> None:
+        wait([above.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
+
+
 def serve(plan: Plan, number: int, parent: Connection, exchange: Exchange) -> None:
     """Do the part of one process, and tell the parent all of it: its last word is how it ended.
 
@@ -416,6 +443,7 @@ def serve(plan: Plan, number: int, parent: Connection, exchange: Exchange) -> No
     """
     # Ctrl-C is the parent's to deal with.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _end_with_parent()
     _hold_memory()
     answer: Any
     foreseen = True

@@ -140,10 +140,23 @@ class ShardedPlayer(Player):
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Have the processes started while the block runs."""
+        """Have the processes started while the block runs.
+
+        Raises
+        ------
+        RocstreamError
+            When there is no memory that they can share.
+        """
         context = _context()
         self._plan.source.load()
-        exchange = Exchange(context, self._count)
+        try:
+            exchange = Exchange(context, self._count)
+        except OSError as error:
+            raise RocstreamError(
+                "the processes of the replay have no memory to share "
+                f"({error.strerror or error}): make /dev/shm writable and larger, or take fewer "
+                "with --processes"
+            ) from error
         try:
             for number in range(self._count):
                 here, there = context.Pipe()
@@ -178,6 +191,11 @@ class ShardedPlayer(Player):
         self._look_up()
         while True:
             answers = self._answers()
+            if len({_reached(one) for one in answers}) > 1:
+                raise RocstreamError(
+                    f"{self.source.name} changed while it was read, and no two processes read the "
+                    "same: replay a copy, or leave --processes out"
+                )
             if isinstance(answers[0], Ended):
                 break
             self._told.read[0] = answers[0].position
@@ -308,6 +326,11 @@ class ShardedPlayer(Player):
         if not isinstance(plan.source, TopicSource):
             self._told.notes += ended[0].notes
         self._nothing = ended[0].nothing
+
+
+def _reached(answer: Played | Ended) -> tuple[Log, int] | None:
+    """Return up to where something is played; None at the end."""
+    return None if isinstance(answer, Ended) else (answer.log, answer.last)
 
 
 def _merged(parts: Sequence[Placed]) -> list[Message]:
