@@ -8,10 +8,17 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
 from jobs import free_port
+from pydantic import ValidationError
 
+from config.connection import KafkaSettings
+from config.kafka import librdkafka
+from config.librdkafka import ALLOWED
 from config.log import LIBRDKAFKA
 from worker.transport import producer as module
+from worker.transport.changelog import Reader
 from worker.transport.layout import Layout
 from worker.transport.producer import TaskProducer, Topics, WriteError
 
@@ -45,6 +52,26 @@ def test_a_producer_that_waits_says_what_its_client_says(
         producer.abandon()
         waiting.join()
         producer.close()
+
+
+@pytest.mark.parametrize("name", sorted(ALLOWED))
+def test_what_the_settings_take_every_client_of_a_worker_takes(
+    settings_of: Callable[..., Settings], name: str
+) -> None:
+    settings = settings_of()
+    for value in ("-1", "0", "1", "1000", "14000", "60000", str(2**31 - 1), "true"):
+        try:
+            kafka = KafkaSettings(
+                bootstrap_servers=("localhost:9",), group="job", client={name: value}
+            )
+        except ValidationError:
+            continue
+        settings = settings.model_copy(update={"kafka": kafka})
+        made: Any = TaskProducer.of(settings, Layout(1, "", "changelog", 1_000_000), 0)
+        assert Producer({**made._settings, "log_level": 0}) is not None
+        reader: Any = Reader(librdkafka(settings, "consumer"), "job")
+        Consumer({**reader._settings, "log_level": 0}).close()
+        assert AdminClient({**librdkafka(settings, "admin"), "log_level": 0}) is not None
 
 
 @pytest.mark.parametrize(
