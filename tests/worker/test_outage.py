@@ -175,6 +175,35 @@ def test_a_leader_that_moves_is_no_outage_though_its_lines_are_not_lost(said: li
     assert line["lines_held_back"] >= 1
 
 
+def refuse(logger: logging.Logger) -> None:
+    error = ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+    logger.error("Unable connect to node with id %s: %s", 2, error)
+
+
+@pytest.mark.parametrize("pace", [1, 3, 5, 10])
+def test_lines_that_keep_coming_are_told_every_half_minute(said: list[Any], pace: int) -> None:
+    told = untold()
+    with filtered(told) as logger:
+        for number in range(10 * AGAIN_LOOKS):
+            if number % pace == 0:
+                refuse(logger)
+            look(told, 1)
+    assert [line["event"] for line in said] == [LOST] * 10
+    assert said[-1]["lines_held_back"] == AGAIN_LOOKS / pace
+
+
+def test_a_broker_that_comes_and_goes_is_not_passed_over(said: list[Any]) -> None:
+    told = untold()
+    with filtered(told) as logger:
+        for _ in range(AGAIN_LOOKS):
+            refuse(logger)
+            told.lose([0], 1, errors.NodeNotReadyError())
+            look(told, TELL_LOOKS - 1)
+            answered(told, fetch(0))
+            look(told, 1)
+    assert [line["event"] for line in said] == [LOST] * TELL_LOOKS
+
+
 def test_a_broker_that_knows_no_leader_is_waited_for(said: list[Any]) -> None:
     told = untold()
     answered(told, fetch(0), errors.NotLeaderForPartitionError.errno)

@@ -43,6 +43,10 @@ SLOW_LOOKS: Final = 6
 AGAIN_LOOKS: Final = 60
 """Looks between two tellings of the same outage."""
 
+HELD_LOOKS: Final = 2 * TELL_LOOKS
+"""After so many looks a line that was held back is told of, unless an outage is, that began with
+it. A broker that comes and goes is none, and neither is one that nothing of ours needs."""
+
 GROUP: Final = "group"
 _START: Final = "start"
 
@@ -125,7 +129,8 @@ class Outage(logging.Filter):
         self._looks = 0
         self._held = 0
         self._last_held = ""
-        self._calm = 0
+        self._untold = 0
+        self._pause = 0
 
     async def watch(self, consumer: AIOKafkaConsumer) -> None:
         """Look, hold lines back and tell, until it is cancelled."""
@@ -193,7 +198,6 @@ class Outage(logging.Filter):
         """
         away = self._away(set(assigned))
         if away:
-            self._calm = 0
             self._since = self._since or time.monotonic()
             self._looks += 1
             if self._looks % AGAIN_LOOKS == TELL_LOOKS:
@@ -203,7 +207,7 @@ class Outage(logging.Filter):
                 log.info("the broker is back", **self._waited())
                 self._held = 0
             self._since, self._looks = 0.0, 0
-            self._tell_held()
+        self._tell_held()
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Hold a line on a lost connection back, and count it."""
@@ -271,11 +275,14 @@ class Outage(logging.Filter):
         return waited | ({"lines_held_back": self._held} if self._held else {})
 
     def _tell_held(self) -> None:
-        """Tell of lost connections that nothing has to wait for, now and then."""
-        self._calm = min(self._calm + 1, AGAIN_LOOKS) if self._held else 0
-        if self._calm == TELL_LOOKS:
+        """Tell of lost connections that are no outage, now and then."""
+        self._pause = max(self._pause - 1, 0)
+        told = self._looks >= TELL_LOOKS
+        self._untold = self._untold + 1 if self._held and not told else 0
+        if self._untold >= HELD_LOOKS and not self._pause:
             log.warning("a broker was not ready", error=self._last_held, lines_held_back=self._held)
-            self._held = 0
+            self._held = self._untold = 0
+            self._pause = AGAIN_LOOKS
 
     def _name(self, node: int) -> str:
         known = self._cluster.broker_metadata(node)
