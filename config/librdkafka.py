@@ -180,7 +180,7 @@ LIMITS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         "queue.buffering.max.ms": _LINGER,
         "queue.buffering.max.kbytes": (16_384, _MOST),
         "queue.buffering.max.messages": (10_000, _MOST),
-        "socket.timeout.ms": (1_000, TRANSACTION_SECONDS * 1000),
+        "socket.timeout.ms": (2_000, TRANSACTION_SECONDS * 1000),
     }
 )
 """Numbers with which a transaction goes through in its time. A message that is larger than the

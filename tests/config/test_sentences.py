@@ -121,7 +121,7 @@ def window(text: str) -> str:
         ("client", '"sasl.password" = "hunter2"', 'kafka.client."sasl.password" = (not shown): it has a setting of its own: kafka.security.password'),
         ("client", '"ssl.cipher.suites" = "x"', 'kafka.client."ssl.cipher.suites" = "x": how to connect securely belongs into [kafka.security]: remove it'),
         ("client", "queue.buffering.max.kbytes = 1", 'kafka.client."queue.buffering.max.kbytes" = 1: it must be a number from 16,384 to 2,147,483,647, since a transaction has 15 s to go through'),
-        ("client", "socket.timeout.ms = 60_000", 'kafka.client."socket.timeout.ms" = 60000: it must be a number from 1,000 to 15,000, since a transaction has 15 s to go through'),
+        ("client", "socket.timeout.ms = 60_000", 'kafka.client."socket.timeout.ms" = 60000: it must be a number from 2,000 to 15,000, since a transaction has 15 s to go through'),
         ("client", "linger.ms = nan", 'kafka.client."linger.ms" = NaN: it must be a number from 0 to 1,000, since a transaction has 15 s to go through'),
         ("client", '"metadata.max.age.ms" = "5m"', 'kafka.client."metadata.max.age.ms" = "5m": it must be a whole number in plain digits, without a unit'),
         ("client", "batch.size = 0", 'kafka.client."batch.size" = 0: librdkafka refuses: Configuration property "batch.size" value 0 is outside allowed range 1..2147483647'),
