@@ -125,7 +125,9 @@ class FileSource:
             stack.callback(setattr, self, "_position", int)
             file, self._position = stack.enter_context(opened(member, known))
             if member.form == "csv":
-                if member.path != STDIN and not member.size:
+                piped = member.path == STDIN or not Path(member.path).is_file()
+                # What is piped has no size, and is no more empty for that.
+                if not member.size and not piped:
                     return
                 yield from cells.runs(file, member.shown, events, fixed, timestamp, known)
                 return
