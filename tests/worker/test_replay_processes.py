@@ -6,7 +6,9 @@ import multiprocessing
 import os
 import random
 import re
+import resource
 import shutil
+import signal
 import threading
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -327,20 +329,58 @@ def test_memory_that_cannot_be_shared_is_told_of(
         player.running().__enter__()
 
 
-@pytest.mark.parametrize("form", ["json", "csv"])
+@pytest.mark.parametrize("name", ["1.jsonl", "3.csv"])
 def test_a_pipe_is_read_by_one_process(
-    days: Path, capfd: pytest.CaptureFixture[str], form: str
+    days: Path, capfd: pytest.CaptureFixture[str], name: str
 ) -> None:
-    content = (days / ("1.jsonl" if form == "json" else "3.csv")).read_bytes()
-    pipe = days.with_name("pipe")
+    pipe = days.with_name("pipe") / name
+    pipe.parent.mkdir()
     os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_bytes, args=(content,))
+    writer = threading.Thread(target=pipe.write_bytes, args=((days / name).read_bytes(),))
     writer.start()
-    command = ["replay", "-c", str(days.with_name("job.toml")), str(pipe), "--format", form]
-    assert rocstream([*command, "-o", str(days.with_name("u.jsonl")), "-j", "3"]) == 0
+    found = []
+    for source in (pipe, days / name):
+        out = days.with_name("u.jsonl")
+        command = ["replay", "-c", str(days.with_name("job.toml")), str(source), "-o", str(out)]
+        assert rocstream([*command, "-j", "3"]) == 0
+        found.append(out.read_bytes())
+        said = " ".join(capfd.readouterr().err.split())
+        assert ("was read by one process: --processes is for files" in said) == (source == pipe)
     writer.join(WAIT_SECONDS)
-    said = " ".join(capfd.readouterr().err.split())
-    assert "was read by one process: --processes is for files and topics" in said
+    assert found[0] == found[1]
+    assert found[0].count(b"\n") > 50
+
+
+def test_ctrl_c_while_processes_start_comes_when_they_have(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = multiprocessing.get_context("fork")
+
+    class Interrupted(context.Process):  # type: ignore[misc, name-defined]
+        def start(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            super().start()
+
+    monkeypatch.setattr(context, "Process", Interrupted, raising=False)
+    player = shards.ShardedPlayer(Plan([settings_of()], Stuck(KeyError())), 3)  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        player.running().__enter__()
+    assert not multiprocessing.active_children()
+
+
+def test_no_room_for_what_a_process_is_ahead_with_is_told_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shards, "IN_MEMORY", 100)
+    spool = shards._Spool()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+    try:
+        with pytest.raises(RocstreamError, match=r"cannot be kept in .*: make room, have TMPDIR"):
+            spool.put(bytes(5_000))
+        spool.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def interrupted_at(number: int) -> Callable[[Session, Step], None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import pickle
+import signal
 import struct
 import sys
 import threading
@@ -16,7 +17,7 @@ import warnings
 from itertools import repeat
 from multiprocessing.connection import wait
 from operator import itemgetter
-from tempfile import SpooledTemporaryFile
+from tempfile import SpooledTemporaryFile, gettempdir
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -85,9 +86,24 @@ class _Spool:
         self._taken = self._put = 0
 
     def put(self, packed: bytes) -> None:
-        """Keep it."""
-        self._file.seek(self._put)
-        self._put += self._file.write(_LENGTH.pack(len(packed)) + packed)
+        """Keep it.
+
+        Raises
+        ------
+        RocstreamError
+            When the temporary file has no room.
+        """
+        try:
+            self._file.seek(self._put)
+            self._put += self._file.write(_LENGTH.pack(len(packed)) + packed)
+            # Not when it is read: nobody looks for its errors there.
+            self._file.flush()
+        except OSError as error:
+            raise RocstreamError(
+                f"what waits for its turn cannot be kept in {gettempdir()}: "
+                f"{error.strerror or error}: make room, have TMPDIR name another directory, or "
+                "leave --processes out"
+            ) from error
 
     def take(self) -> bytes | None:
         """Return what was put first; None where nothing is."""
@@ -108,7 +124,9 @@ class _Spool:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._file.close()
+        # What it had no room for was told of.
+        with contextlib.suppress(OSError):
+            self._file.close()
 
 
 class ShardedPlayer(Player):
@@ -158,19 +176,10 @@ class ShardedPlayer(Player):
                 "with --processes"
             ) from error
         try:
-            for number in range(self._count):
-                here, there = context.Pipe()
-                child = context.Process(  # type: ignore[attr-defined]
-                    target=serve, args=(self._plan, number, there, exchange), daemon=True
-                )
-                with warnings.catch_warnings():
-                    # Of threads there are only those of numpy's libraries, who know of forks.
-                    warnings.simplefilter("ignore", DeprecationWarning)
-                    child.start()
-                there.close()
-                self._children.append(child)
-                self._links.append(here)
-                self._spools.append(_Spool())
+            # All at once, so that none is left behind.
+            with _uninterrupted():
+                for number in range(self._count):
+                    self._start(context, number, exchange)
             yield
         finally:
             for child in self._children:
@@ -182,6 +191,20 @@ class ShardedPlayer(Player):
             for spool in self._spools:
                 spool.close()
             self._children, self._links, self._spools = [], [], []
+
+    def _start(self, context: BaseContext, number: int, exchange: Exchange) -> None:
+        here, there = context.Pipe()
+        child = context.Process(  # type: ignore[attr-defined]
+            target=serve, args=(self._plan, number, there, exchange), daemon=True
+        )
+        with warnings.catch_warnings():
+            # Of threads there are only those of numpy's libraries, who know of forks.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child.start()
+        there.close()
+        self._children.append(child)
+        self._links.append(here)
+        self._spools.append(_Spool())
 
     def __iter__(self) -> Iterator[Step]:
         """Yield step by step, in the order of the log, while the processes run."""
@@ -343,6 +366,19 @@ def _merged(parts: Sequence[Placed]) -> list[Message]:
     offsets, indexes = np.concatenate([part.places for part in parts]).T
     # Of one event there is one owner, whose updates are in their order.
     return [updates[at] for at in np.lexsort((indexes, offsets)).tolist()]
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Have Ctrl-C come behind the block, and never to a process that is started in it.
+
+    What runs around a fork would swallow it.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _context() -> BaseContext:
