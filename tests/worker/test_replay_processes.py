@@ -125,6 +125,19 @@ def test_several_processes_give_what_one_gives(
         assert one[:2] == found[0][:2]
 
 
+def test_a_moment_before_all_that_is_played_has_nothing(
+    days: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found = []
+    for processes in (1, 2):
+        options = ["--report", "FOLDER/r.html", "--moment", "1", "--from", "2030-01-01T00:00:00Z"]
+        code, folder = replayed(days, processes, "u.jsonl", *options, "--cold")
+        assert code == 0
+        assert "nothing lies between" in " ".join(capfd.readouterr().err.split())
+        found.append(told((folder / "r.html").read_text()))
+    assert found[0] == found[1]
+
+
 def test_processes_that_are_not_forked_give_it_too(
     days: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -194,6 +194,7 @@ class Owner(Player):
         self._piece: tuple[Log, object] | None = None
         self._claimed = False
         self._log: Log | None = None
+        self._reached: Log | None = None
         for recorder in plan.recorders:
             recorder.wants = self.chooser.wants
         if plan.comparison is not None:
@@ -222,6 +223,7 @@ class Owner(Player):
         return (self._number, self._count) if self._plan.by_partition else None
 
     def _turn(self, log: Log) -> None:
+        self._reached = log
         if self._plan.by_partition:
             super()._turn(log)
 
@@ -356,6 +358,9 @@ class Owner(Player):
 
     def _stop(self, moment: Moment) -> None:
         self._drain()
+        if self._reached is not None:
+            # Of which there may be nothing to play before.
+            self._take_up(self._reached)
         moment.take(self.tapes[0])
 
     def _pair(self, log: Log, run: Run, published: bool) -> None:  # noqa: FBT001 - as the player calls it
