@@ -164,7 +164,8 @@ def test_responses_are_taken_apart_as_aiokafka_does(
 def test_damage_that_the_checksum_tells_is_told(kind: dict[str, Any], data: st.DataObject) -> None:
     raw = damaged(kind, data)
     found = told(blocks(bytes(raw), isolation=fetcher.READ_UNCOMMITTED), None)
-    assert found == ([], "corrupt") or bytes(raw) == batch_of(0, kind)[0]
+    # Made anew, a batch may differ: gzip writes down the time.
+    assert found == ([], "corrupt") or bytes(raw) == signed(bytearray(raw))
 
 
 @given(kind=kinds, data=st.data())
