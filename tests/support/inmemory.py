@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
+from hypothesis import strategies as st
 
 from worker.pages import CURSOR_KEY, pack_cursor
 from worker.pipeline import Outcome, Pipeline
@@ -90,6 +91,34 @@ class Log:
         pipeline = self.open(settings)
         for _ in pipeline.process(records):
             pass
+        self.commit(pipeline.take())
+        return pipeline
+
+    def run_disturbed(
+        self, settings: config.Settings, records: Sequence[Event], data: st.DataObject
+    ) -> Pipeline:
+        """Process all in runs cut anywhere, with crashes before and after commits."""
+        pipeline = self.open(settings)
+        for _ in range(5000):
+            if pipeline.cursor.offset >= len(records):
+                break
+            # The transport may deliver a run that begins before the cursor.
+            start = max(0, pipeline.cursor.offset - data.draw(st.integers(0, 3)))
+            run = records[start : start + data.draw(st.integers(1, 60))]
+            for _ in pipeline.process(run):
+                step = data.draw(
+                    st.sampled_from(["go on", "go on", "commit", "crash", "commit, crash", "leave"])
+                )
+                if step.startswith("commit"):
+                    self.commit(pipeline.take())
+                if step == "crash":
+                    # Taken but never committed: a transaction that was aborted.
+                    pipeline.take()
+                if step.endswith("crash"):
+                    pipeline = self.open(settings)
+                    break
+                if step == "leave":
+                    break
         self.commit(pipeline.take())
         return pipeline
 

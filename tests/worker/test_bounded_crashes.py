@@ -96,27 +96,7 @@ def test_cuts_and_crashes_change_nothing(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline_module, "BATCH_EVENTS", data.draw(st.sampled_from([1, 7, 4096])))
         patch.setattr(pipeline_module, "DROPPED_KEYS", data.draw(st.sampled_from([1, 2, 1000])))
-        pipeline = log.open(found)
-        for _ in range(5000):
-            if pipeline.cursor.offset >= len(records):
-                break
-            start = max(0, pipeline.cursor.offset - data.draw(st.integers(0, 3)))
-            run = records[start : start + data.draw(st.integers(1, 60))]
-            for _ in pipeline.process(run):
-                step = data.draw(
-                    st.sampled_from(["go on", "go on", "commit", "crash", "commit, crash", "leave"])
-                )
-                if step.startswith("commit"):
-                    log.commit(pipeline.take())
-                if step == "crash":
-                    # Taken but never committed: a transaction that was aborted.
-                    pipeline.take()
-                if step.endswith("crash"):
-                    pipeline = log.open(found)
-                    break
-                if step == "leave":
-                    break
-        log.commit(pipeline.take())
+        pipeline = log.run_disturbed(found, records, data)
     assert values(log) == expected
     assert log.rejections == undisturbed.rejections
     rebuilt = log.open(found)

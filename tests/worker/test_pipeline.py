@@ -224,28 +224,7 @@ def test_cuts_and_crashes_change_nothing(
     expected = undisturbed.run(job, events)
 
     log = Log()
-    pipeline = log.open(job)
-    for _ in range(2000):
-        if pipeline.cursor.offset >= len(events):
-            break
-        # The transport may deliver a run that begins before the cursor.
-        start = max(0, pipeline.cursor.offset - data.draw(st.integers(0, 3)))
-        run = events[start : start + data.draw(st.integers(1, 60))]
-        for _ in pipeline.process(run):
-            step = data.draw(
-                st.sampled_from(["go on", "commit", "crash", "commit, crash", "leave"])
-            )
-            if step.startswith("commit"):
-                log.commit(pipeline.take())
-            if step == "crash":
-                # Taken but never committed: a transaction that was aborted.
-                pipeline.take()
-            if step.endswith("crash"):
-                pipeline = log.open(job)
-                break
-            if step == "leave":
-                break
-    log.commit(pipeline.take())
+    pipeline = log.run_disturbed(job, events, data)
     assert log.updates == undisturbed.updates
     assert log.rejections == undisturbed.rejections
     restored = log.open(job)

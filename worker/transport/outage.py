@@ -70,11 +70,10 @@ _JOINING: Final = (JoinGroupRequest, SyncGroupRequest)
 _OF_PARTITIONS: Final = (FetchRequest, OffsetRequest)
 
 _LOGGERS: Final = ("aiokafka", "aiokafka.consumer.fetcher", "aiokafka.consumer.group_coordinator")
-# Why a connection could not be made; who wanted it is only told that it could not.
 _REFUSED: Final = frozenset(
     {"Unable connect to node with id %s: %s", 'Unable connect to "%s:%s": %s'}
 )
-"""It has the error, of which whoever wanted to connect is told that the node is not ready."""
+"""Lines with why a connection could not be made; whoever wanted it is told only that it was not."""
 
 # Lines on lost connections that name no error.
 _CONSEQUENCES: Final = (
