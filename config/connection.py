@@ -18,7 +18,8 @@ from pydantic import (
     model_validator,
 )
 
-from config.librdkafka import ALLOWED, complaint, refusal, unfit
+from config.librdkafka import ALLOWED, complaint, refusal
+from config.limits import unfit
 from config.values import (
     DurationText,
     GroupName,

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, KafkaException, Producer
 
+from config.limits import TRANSACTION_SECONDS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-TRANSACTION_SECONDS: Final = 15
-"""An open transaction hides later ones in its partitions from read_committed readers; a crashed
-task's is ended after this long, unless its next owner ends it before."""
 
 TRANSACTIONAL: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -171,26 +169,6 @@ OWNED: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-_LINGER: Final = (0, 1_000)
-_MOST: Final = 2**31 - 1
-
-LIMITS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
-    {
-        "linger.ms": _LINGER,
-        "queue.buffering.max.ms": _LINGER,
-        "queue.buffering.max.kbytes": (16_384, _MOST),
-        "queue.buffering.max.messages": (10_000, _MOST),
-        "socket.timeout.ms": (2_000, TRANSACTION_SECONDS * 1000),
-    }
-)
-"""Numbers with which a transaction goes through in its time. A message that is larger than the
-queue would never go into it, and its task would wait without a word."""
-
-_FRACTIONS: Final = {"linger.ms", "queue.buffering.max.ms"}
-_WHOLE: Final = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})")
-_FRACTION: Final = re.compile(rf"{_WHOLE.pattern}(?:\.[0-9]{{1,18}})?")
-_LIKE_A_NUMBER: Final = re.compile(r"\s*[+-]?\.?[0-9]")
-
 # Faust's own client would not hear of these, so that half of the worker could not connect.
 _SECURITY: Final = re.compile(
     r"sasl\..*|ssl[._].*|https\..*|enable\.ssl\..*|enable\.sasl\..*|.*oauthbearer.*"
@@ -205,24 +183,6 @@ def refusal(name: str) -> str | None:
         return f"the worker owns it, because {OWNED[name]}: remove it"
     if _SECURITY.fullmatch(name):
         return "how to connect securely belongs into [kafka.security]: remove it"
-    return None
-
-
-def unfit(name: str, value: str) -> str | None:
-    """Return why a setting cannot have a value, with the cure; None when librdkafka may judge it.
-
-    It reads a number as far as it is one: "5s" would be 5 ms, "1e6" 1, and "010" 8.
-    """
-    number = (_FRACTION if name in _FRACTIONS else _WHOLE).fullmatch(value)
-    if name in LIMITS:
-        low, high = LIMITS[name]
-        if number is None or not low <= float(value) <= high:
-            return (
-                f"it must be a number from {low:,} to {high:,}, since a transaction has "
-                f"{TRANSACTION_SECONDS} s to go through"
-            )
-    elif number is None and _LIKE_A_NUMBER.match(value):
-        return "it must be a whole number in plain digits, without a unit"
     return None
 
 

@@ -13,7 +13,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from jobs import GOOD, MONITOR, Job, Worker, free_port
 
-from config.librdkafka import TRANSACTION_SECONDS
+from config.limits import TRANSACTION_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -123,8 +123,9 @@ def window(text: str) -> str:
         ("client", "queue.buffering.max.kbytes = 1", 'kafka.client."queue.buffering.max.kbytes" = 1: it must be a number from 16,384 to 2,147,483,647, since a transaction has 15 s to go through'),
         ("client", "socket.timeout.ms = 60_000", 'kafka.client."socket.timeout.ms" = 60000: it must be a number from 2,000 to 15,000, since a transaction has 15 s to go through'),
         ("client", "linger.ms = nan", 'kafka.client."linger.ms" = NaN: it must be a number from 0 to 1,000, since a transaction has 15 s to go through'),
-        ("client", '"metadata.max.age.ms" = "5m"', 'kafka.client."metadata.max.age.ms" = "5m": it must be a whole number in plain digits, without a unit'),
-        ("client", "batch.size = 0", 'kafka.client."batch.size" = 0: librdkafka refuses: Configuration property "batch.size" value 0 is outside allowed range 1..2147483647'),
+        ("client", '"metadata.max.age.ms" = "5m"', 'kafka.client."metadata.max.age.ms" = "5m": it must be a number from 1,000 to 900,000, since a topic that has changed must be noticed, and brokers not be asked without a pause'),
+        ("client", "log_level = 8", 'kafka.client.log_level = 8: librdkafka refuses: Configuration property "log_level" value 8 is outside allowed range 0..7'),
+        ("client", '"log_level" = "3x"', 'kafka.client.log_level = "3x": it must be a whole number in plain digits, without a unit'),
         ("client", '"compression.type" = "zip"', 'kafka.client."compression.type" = "zip": librdkafka refuses: Invalid value "zip" for configuration property "compression.codec"'),
     ],
 )  # fmt: skip
