@@ -81,6 +81,7 @@ class Pipeline:
     ) -> None:
         self._parser = Parser(settings.event)
         self._partition = partition
+        self._topic_id = topic_id
         self._rejection_bytes = rejection_bytes
         self._watches = [_watch(monitor, topic, partition) for monitor in settings.monitors]
         self._bounded = [watch for watch in self._watches if isinstance(watch, BoundedWatch)]
@@ -117,7 +118,15 @@ class Pipeline:
         """
         for watch in self._watches:
             watch.forget()
-        self._cursor = replace(self._cursor, offset=offset, index=0, inside=None, gap=gap)
+        # What follows is made from the topic as it is, whichever one a former state was made from.
+        self._cursor = replace(
+            self._cursor,
+            topic_id=self._topic_id or self._cursor.topic_id,
+            offset=offset,
+            index=0,
+            inside=None,
+            gap=gap,
+        )
 
     def restore(self, records: Mapping[bytes, bytes]) -> bool:
         """Rebuild the state from the live records of the task's changelog partition.
@@ -169,9 +178,7 @@ class Pipeline:
         if inside is not None:
             # A monitor that begins anew has nothing inside.
             inside = tuple(name for name in inside if name in monitors)
-        self._cursor = replace(
-            cursor, topic_id=cursor.topic_id or self._cursor.topic_id, inside=inside
-        )
+        self._cursor = replace(cursor, topic_id=cursor.topic_id or self._topic_id, inside=inside)
         return True
 
     def process(self, records: Sequence[Record]) -> Iterator[None]:

@@ -191,8 +191,10 @@ def test_a_log_that_retention_has_eaten_into_needs_a_decision(
         assert "Traceback" not in text
         for part in (job.settings.topics.events, "1000", "1500", "--accept-gap"):
             assert part in text
-    with job.worker("--accept-gap"):
+    with job.worker("--accept-gap") as worker:
         updates = job.updates(30)[20:]
+        worker.signal(signal.SIGTERM)
+        assert worker.exit_code() == 0, worker.text()[-3000:]
     assert [update["note"] for update in updates] == ["gap"] + [None] * 9
     assert [update["seq"] for update in updates] == list(range(1, 11))
     with job.worker() as worker:
@@ -295,6 +297,15 @@ def test_a_topic_made_again_needs_a_decision(fed_job: Callable[[int], Job]) -> N
         assert worker.exit_code() == 3
         assert "made again" in worker.text()
         assert "--accept-gap" in worker.text()
+    with job.worker("--accept-gap") as worker:
+        updates = job.updates(12)[2:]
+        worker.signal(signal.SIGTERM)
+        assert worker.exit_code() == 0, worker.text()[-3000:]
+    assert [update["note"] for update in updates] == ["gap"] + [None] * 9
+    assert [update["seq"] for update in updates] == list(range(1, 11))
+    with job.worker() as worker:
+        # The decision was kept, with the new topic's id.
+        worker.wait_until_ready()
 
 
 def test_aborted_transactions_of_the_source_do_not_count(new_job: Callable[..., Job]) -> None:

@@ -343,6 +343,29 @@ def test_behind_an_accepted_gap_windows_restart_and_say_so(
     assert log.open(settings_of()).cursor.gap
 
 
+def test_behind_an_accepted_gap_the_state_is_of_the_topic_as_it_is(
+    settings_of: Callable[..., config.Settings],
+) -> None:
+    """Else the next start would find that the topic was made again, once more."""
+    job, log = settings_of(), Log()
+
+    def pipeline_on(topic_id: str) -> Pipeline:
+        pipeline = Pipeline(job, "events", 0, topic_id=topic_id)
+        pipeline.restore(log.changelog)
+        return pipeline
+
+    log.commit(pipeline_on("old").take())
+    assert pipeline_on("new").cursor.topic_id == "old"
+    pipeline = pipeline_on("new")
+    pipeline.start_at(0, gap=True)
+    log.commit(pipeline.take())
+    assert pipeline_on("new").cursor.topic_id == "new"
+    # A broker that tells no ids is not believed to have another topic.
+    pipeline = pipeline_on("")
+    pipeline.start_at(7, gap=True)
+    assert pipeline.cursor.topic_id == "new"
+
+
 def test_weights_of_a_window_long_past_do_not_show(
     settings_of: Callable[..., config.Settings],
 ) -> None:
