@@ -123,7 +123,11 @@ def build(job: Job) -> JobApp:
     )
     job.attach(app, table)
 
-    @app.agent(app.topic(settings.topics.events, **raw), name="watch")
+    # Faust would keep the offset of each message that the agent is done with until it is committed
+    # to the group, and here that is no business of Faust's.
+    events = app.topic(settings.topics.events, acks=False, **raw)
+
+    @app.agent(events, name="watch")
     async def watch(stream: Any) -> None:
         async for event in stream.events():
             await job.feed(event.message)

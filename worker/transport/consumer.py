@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
 
     import aiokafka
-    from faust.types import Message
     from mode.types import ServiceT
 
     from worker.transport.job import JobApp
@@ -223,12 +222,6 @@ class Consumer(stock.Consumer):
                 raise
         except fetch.BatchError as error:
             self.app.job.fail(error)
-
-    def ack(self, message: Message) -> bool:
-        """Note that the agent is done with a run; what counts is the task's transaction."""
-        message.acked = True
-        self._unacked_messages.discard(message)
-        return True
 
     async def force_commit(
         self,
