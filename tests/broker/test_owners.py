@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from computed import assert_exactly, expected_updates, reference_h, tied_events
+from confluent_kafka.admin import AdminClient
 from jobs import MONITOR, Job
 
 from worker.messages import Message
@@ -80,13 +81,17 @@ def test_a_transaction_that_failed_while_it_was_written_is_sent_again(
         producer.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def forgetful_kafka() -> Iterator[Broker]:
-    """A broker that forgets a transactional id soon after it was used last."""
+    """A broker that forgets a transactional id soon after it was used last.
+
+    And makes topics that it is asked about, as Kafka does unless told otherwise.
+    """
     import brokers  # noqa: PLC0415 - there once tests/conftest.py is loaded
 
     broker = brokers.with_properties(
         {
+            "auto.create.topics.enable": "true",
             "transactional.id.expiration.ms": "1500",
             "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
         },
@@ -119,3 +124,23 @@ def test_a_task_whose_transactional_id_was_forgotten_is_opened_anew(
         assert "sent again" not in worker.text()
         worker.signal(signal.SIGTERM)
         assert worker.exit_code() == 0, worker.text()[-3000:]
+
+
+def test_a_topic_that_is_deleted_is_waited_for_and_not_made_again_by_the_worker(
+    forgetful_kafka: Broker, tmp_path: Path
+) -> None:
+    """Its clients ask about the topic over and over; others must not be told that it is another."""
+    eager = '[kafka.client]\n"metadata.max.age.ms" = 1000\n'
+    job = Job(forgetful_kafka.bootstrap_servers, tmp_path, eager + MONITOR, 1)
+    job.create_topics()
+    topic = job.settings.topics.events
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    with job.worker() as worker:
+        worker.wait_until_ready()
+        admin.delete_topics([topic])[topic].result(20)
+        worker.wait_for(lambda: worker.text().count(f"Topic {topic} not found in cluster") > 2)
+        assert "the events topic is gone, waiting for it" in worker.text()
+        assert topic not in admin.list_topics(timeout=10).topics
+        job.create_topics()
+        assert worker.exit_code() == 3, worker.text()[-3000:]
+        assert "made again" in worker.text()

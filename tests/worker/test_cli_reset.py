@@ -17,7 +17,7 @@ from worker.cli.reset import _milliseconds
 from worker.pages import CURSOR_KEY, Cursor, StateError, key_prefix, page_key
 from worker.pipeline import Outcome
 from worker.reset import transactions
-from worker.transport.offsets import GroupOffset, refuse_moved_by_hand
+from worker.transport.offsets import GroupOffset, refuse_lost_state, refuse_moved_by_hand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -161,4 +161,15 @@ def test_an_offset_of_ours_or_in_its_place_is_no_hand_in_the_offsets() -> None:
         "the offset of the group job for events, partition 2, was set to 100 by hand, while the "
         "state ends at 500: move the job with `rocstream reset`, or set the offset back to 500 to "
         "go on as before"
+    )
+
+
+def test_a_changelog_without_the_state_that_offsets_of_ours_tell_of_is_refused() -> None:
+    refuse_lost_state("job", "changelog", "events", 2, GroupOffset(100, ours=False))
+    with pytest.raises(DecisionError) as refused:
+        refuse_lost_state("job", "changelog", "events", 2, GroupOffset(100, ours=True))
+    assert str(refused.value) == (
+        "the changelog changelog, partition 2, holds no state, while the group job has come to "
+        "offset 100 of events: it was deleted or emptied, and who begins anew publishes updates "
+        "again; restore it, or run `rocstream reset` to say where to begin"
     )

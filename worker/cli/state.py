@@ -10,7 +10,7 @@ from config.kafka import librdkafka
 from worker.pipeline import Pipeline
 from worker.transport import footing
 from worker.transport.changelog import Reader, RestoreError
-from worker.transport.offsets import refuse_moved_by_hand
+from worker.transport.offsets import refuse_lost_state, refuse_moved_by_hand
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,13 +90,17 @@ def _look(
     topic = settings.topics.events
     read = reader.read(layout.changelog, topic, [partition], given_up)
     pipeline = Pipeline(settings, topic, partition, topic_id=layout.events_id)
+    found = offsets.get(partition)
     if not pipeline.restore(read.records[partition]):
+        if found is not None:
+            group = settings.kafka.group
+            refuse_lost_state(group, layout.changelog, topic, partition, found)
         return False
     cursor = pipeline.cursor
     # Asked for once more: a worker that runs has moved on meanwhile, and so has the log.
     extent = reader.extents(topic, [partition], given_up)[partition]
     if (gap := footing.gap(cursor, topic, layout.events_id, extent)) is not None:
         raise footing.refused(gap, topic)
-    if (found := offsets.get(partition)) is not None:
+    if found is not None:
         refuse_moved_by_hand(settings.kafka.group, partition, cursor, found)
     return True

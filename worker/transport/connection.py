@@ -1,4 +1,8 @@
-"""How aiokafka's clients that are not Faust's reach the brokers: as the worker's consumer does."""
+"""How aiokafka's clients that are not Faust's reach the brokers: as the worker's consumer does.
+
+None of them makes topics. aiokafka asks brokers to make what they are asked about and do not have,
+as Kafka's brokers do unless told otherwise: a topic that was deleted would be there again at once.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from aiokafka import client as clients
+from aiokafka.protocol.metadata import MetadataRequest
 from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
 
 from worker.credentials import faust_credentials
@@ -16,6 +22,25 @@ if TYPE_CHECKING:
     from config import Settings
 
 
+class Metadata(MetadataRequest):  # type: ignore[misc]
+    """Asks about topics and has none made.
+
+    Parameters
+    ----------
+    topics
+        Names; None for all there are.
+    """
+
+    def __init__(self, topics: list[str] | None = None) -> None:
+        super().__init__(topics, allow_auto_topic_creation=False)
+
+
+def make_no_topics() -> None:
+    """Have aiokafka's clients, all of the process, make no topics."""
+    # The class is looked up there when a client asks; its version is pinned.
+    clients.MetadataRequest = Metadata
+
+
 def aiokafka(settings: Settings) -> dict[str, Any]:
     """Return what a client of aiokafka connects with. It holds the password: do not log it.
 
@@ -24,6 +49,7 @@ def aiokafka(settings: Settings) -> dict[str, Any]:
     settings
         Of the job.
     """
+    make_no_topics()
     kafka = settings.kafka
     return {
         "bootstrap_servers": list(kafka.bootstrap_servers),

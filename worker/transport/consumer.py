@@ -23,6 +23,7 @@ from faust.transport.drivers import aiokafka as stock
 from faust.types import TP, ConsumerMessage
 
 from worker.transport import by_id, fetch, membership, outage
+from worker.transport.connection import make_no_topics
 from worker.transport.offsets import OFFSET_MARK, GroupOffset
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class ConsumerThread(stock.AIOKafkaConsumerThread):
 
     def _create_worker_consumer(self, transport: stock.Transport) -> aiokafka.AIOKafkaConsumer:
         fetch.install()
+        make_no_topics()
         consumer = super()._create_worker_consumer(transport)
         # Faust has no settings for these two; aiokafka reads them when it starts.
         consumer._isolation_level = "read_committed"  # noqa: SLF001

@@ -24,7 +24,7 @@ from worker.pipeline import Pipeline
 from worker.transport.changelog import Reader, Restored
 from worker.transport.ground import Ground
 from worker.transport.machine import make_room
-from worker.transport.offsets import GroupOffset, refuse_moved_by_hand
+from worker.transport.offsets import GroupOffset, refuse_lost_state, refuse_moved_by_hand
 from worker.transport.producer import (
     ForbiddenError,
     ForgottenError,
@@ -371,8 +371,8 @@ class Job:
             )
             # What was read of a task goes once its windows are built: it takes as much as they do.
             had_state = pipeline.restore(restored.records.pop(partition))
-            if had_state and (found := committed.get(partition)) is not None:
-                refuse_moved_by_hand(self.settings.kafka.group, partition, pipeline.cursor, found)
+            if (found := committed.get(partition)) is not None:
+                self._compare(pipeline.cursor, partition, found, had_state=had_state)
             extent = restored.inputs[partition]
             kept = had_state and self.ground.reaches_back(pipeline.cursor, extent)
             if not kept:
@@ -389,6 +389,15 @@ class Job:
             )
             tasks.append((task, kept))
         return tasks
+
+    def _compare(
+        self, cursor: Cursor, partition: int, found: GroupOffset, *, had_state: bool
+    ) -> None:
+        group, topic = self.settings.kafka.group, self.settings.topics.events
+        if had_state:
+            refuse_moved_by_hand(group, partition, cursor, found)
+        else:
+            refuse_lost_state(group, self.layout.changelog, topic, partition, found)
 
     async def _drop(self, producers: list[TaskProducer]) -> None:
         for producer in producers:
