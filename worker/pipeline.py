@@ -82,6 +82,7 @@ class Pipeline:
         self._parser = Parser(settings.event)
         self._partition = partition
         self._topic_id = topic_id
+        self._changelog = settings.changelog
         self._rejection_bytes = rejection_bytes
         self._watches = [_watch(monitor, topic, partition) for monitor in settings.monitors]
         self._bounded = [watch for watch in self._watches if isinstance(watch, BoundedWatch)]
@@ -150,17 +151,26 @@ class Pipeline:
         """
         if not records:
             return False
+        try:
+            self._restore(records)
+        except StateError as error:
+            raise StateError(
+                f"{error} (changelog {self._changelog}, partition {self._partition})"
+            ) from error
+        return True
+
+    def _restore(self, records: Mapping[bytes, bytes]) -> None:
         if pages.CURSOR_KEY not in records:
             raise StateError(
-                f"the changelog's partition {self._partition} holds pages but no cursor: it was "
-                "written by something else or damaged; restore it, or run `rocstream reset`"
+                "the changelog holds pages but no cursor: it was written by something else or "
+                "damaged; restore it, or run `rocstream reset`"
             )
         cursor = pages.unpack_cursor(records[pages.CURSOR_KEY])
         if cursor.fingerprint != self._cursor.fingerprint:
             raise DecisionError(
                 "the [event] settings differ from those that the kept windows were read with "
-                f"(partition {self._partition}): put them back, take a new kafka.group, or run "
-                "`rocstream reset`"
+                f"(topic {self._cursor.topic}, partition {self._partition}): put them back, take a "
+                "new kafka.group, or run `rocstream reset`"
             )
         monitors = {watch.monitor.name: watch for watch in self._watches if _fits(watch, cursor)}
         for oldest, found in pages.windows(records):
@@ -179,7 +189,6 @@ class Pipeline:
             # A monitor that begins anew has nothing inside.
             inside = tuple(name for name in inside if name in monitors)
         self._cursor = replace(cursor, topic_id=cursor.topic_id or self._topic_id, inside=inside)
-        return True
 
     def process(self, records: Sequence[Record]) -> Iterator[None]:
         """Take records in, in offset order; those before the cursor are passed over.

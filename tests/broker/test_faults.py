@@ -189,7 +189,8 @@ def test_a_log_that_retention_has_eaten_into_needs_a_decision(
         assert worker.exit_code() == 3
         text = worker.text()
         assert "Traceback" not in text
-        for part in (job.settings.topics.events, "1000", "1500", "--accept-gap"):
+        place = f"topic {job.settings.topics.events}, partition 0"
+        for part in (place, "1000", "1500", "--accept-gap"):
             assert part in text
     with job.worker("--accept-gap") as worker:
         updates = job.updates(30)[20:]

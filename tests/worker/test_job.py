@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+from threading import Event
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from aiokafka.errors import KafkaConnectionError
 from aiokafka.structs import TopicPartition
 from confluent_kafka import KafkaError, KafkaException
+from faust.tables.recovery import RebalanceAgain
+from faust.types import TP
 from structlog.testing import capture_logs
 
 from config.errors import DecisionError, RocstreamError
 from worker.transport import ground
+from worker.transport import job as module
 from worker.transport.consumer import Consumer
 from worker.transport.fetch import Run
 from worker.transport.ground import Ground
 from worker.transport.job import Job
 from worker.transport.layout import Layout
+from worker.transport.producer import ForbiddenError, TooLargeError, WriteError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from config import Settings
 
@@ -41,8 +47,8 @@ class LookedAt(Ground):
         return found
 
 
-def new_job(settings: Settings, *found: str | Exception) -> Job:
-    job = Job(settings, Layout(1, "first", "changelog", 1000), accept_gap=False)
+def new_job(settings: Settings, *found: str | Exception, partitions: int = 1) -> Job:
+    job = Job(settings, Layout(partitions, "first", "changelog", 1000), accept_gap=False)
     job.ground = LookedAt(job, *found)
     return job
 
@@ -143,3 +149,149 @@ def test_a_fetch_that_finds_no_topic_has_it_looked_at_at_once(
             job.pool.shutdown()
 
     assert isinstance(asyncio.run(watched()), DecisionError)
+
+
+def test_commits_that_all_wait_leave_threads_to_open_and_to_close_with(
+    settings_of: Callable[..., Settings],
+) -> None:
+    async def done() -> bool:
+        tasks = 300
+        job = new_job(settings_of(), partitions=tasks)
+        broker_is_back = Event()
+        try:
+            for _ in range(tasks):
+                job.pool.submit(broker_is_back.wait)
+            asked = [job.pool.submit(lambda: True) for _ in range(2)]
+            return all(one.result(WAIT_SECONDS) for one in asked)
+        finally:
+            broker_is_back.set()
+            job.pool.shutdown()
+
+    assert asyncio.run(done())
+
+
+def test_room_is_made_for_tasks_before_they_are_opened(
+    settings_of: Callable[..., Settings],
+) -> None:
+    """And too many of them are told of."""
+    checks = iter([None, None, RebalanceAgain()])
+
+    def check() -> None:
+        if (stop := next(checks)) is not None:
+            raise stop
+
+    async def opened() -> None:
+        job = new_job(settings_of(), "first", partitions=65)
+        with pytest.raises(RebalanceAgain):
+            await job.open(range(65), 1, check)
+        job.pool.shutdown()
+
+    with capture_logs() as logs:
+        asyncio.run(opened())
+    assert any("this worker has 65 tasks" in line["event"] for line in logs)
+
+
+async def deaths(
+    settings: Settings, errors: Iterable[Exception], monkeypatch: pytest.MonkeyPatch
+) -> tuple[str | None, int]:
+    """Let a task die of these; return what the job fails with, and how often tasks were opened."""
+    monkeypatch.setattr(module, "REJOIN_SECONDS", 0)
+    job = new_job(settings)
+    opened = 0
+
+    def reopen() -> None:
+        nonlocal opened
+        opened += 1
+
+    task: Any = SimpleNamespace(partition=0, dead=False)
+    app: Any = SimpleNamespace(reopen_tasks=reopen)
+    table: Any = None
+    job.attach(app, table)
+    job.tasks[0] = task
+    with capture_logs():
+        for error in errors:
+            job._on_death(task, error)
+        await asyncio.gather(*job._rescues)
+    job.pool.shutdown()
+    return str(job.failed.result()) if job.failed.done() else None, opened
+
+
+def test_a_task_that_was_fenced_is_opened_anew_unless_a_rebalance_comes_first(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert asyncio.run(deaths(settings_of(), [WriteError("fenced")], monkeypatch)) == (None, 1)
+
+    async def rebalanced() -> int:
+        monkeypatch.setattr(module, "REJOIN_SECONDS", 0)
+        job = new_job(settings_of())
+        unused: Any = None
+        task: Any = SimpleNamespace(partition=0, dead=True)
+        app: Any = SimpleNamespace(reopen_tasks=lambda: pytest.fail("there was a rebalance"))
+        job.attach(app, unused)
+        with capture_logs():
+            job._on_death(task, WriteError("fenced"))
+        # Its place was taken.
+        job.tasks[0] = unused
+        await asyncio.gather(*job._rescues)
+        job.pool.shutdown()
+        return len(job._deaths[0])
+
+    assert asyncio.run(rebalanced()) == 1
+
+
+def test_a_task_that_is_fenced_again_and_again_ends_the_job(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    often = [WriteError("fenced")] * (module.DEATHS + 1)
+    assert asyncio.run(deaths(settings_of(), often[1:], monkeypatch)) == (None, module.DEATHS)
+    sentence, _ = asyncio.run(deaths(settings_of(), often, monkeypatch))
+    assert sentence == (
+        'fenced (for the 6th time within 300 s): is another job running with kafka.group = "watch"?'
+    )
+    # Over a longer time they are as many outages.
+    monkeypatch.setattr(module, "DEATHS_WITHIN_SECONDS", 0)
+    assert asyncio.run(deaths(settings_of(), often, monkeypatch)) == (None, len(often))
+
+
+@pytest.mark.parametrize("error", [ForbiddenError, TooLargeError, RuntimeError])
+def test_what_opening_anew_would_not_help_against_ends_the_job_at_once(
+    settings_of: Callable[..., Settings],
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[Exception],
+) -> None:
+    assert asyncio.run(deaths(settings_of(), [error("no")], monkeypatch)) == ("no", 0)
+
+
+def test_group_offsets_are_those_of_transactions_and_their_failure_is_told_and_passed_over() -> (
+    None
+):
+    """Nothing relies on them, so no outage of theirs may end a worker."""
+    sent: list[dict[TP, int]] = []
+
+    async def commit(offsets: dict[TP, int]) -> None:
+        sent.append(dict(offsets))
+        if len(sent) == 1:
+            raise KafkaConnectionError
+
+    cursors = {0: SimpleNamespace(offset=70), 1: SimpleNamespace(offset=80)}
+    mine = TP("events", 0)
+    consumer: Any = SimpleNamespace(
+        app=SimpleNamespace(
+            rebalancing=False,
+            job=SimpleNamespace(
+                settings=SimpleNamespace(topics=SimpleNamespace(events="events")),
+                committed=lambda: cursors,
+            ),
+        ),
+        assignment=lambda: {mine},
+        _committed_offset={},
+        _thread=SimpleNamespace(commit_marked=commit),
+    )
+
+    async def three_times() -> list[bool]:
+        return [await Consumer.force_commit(consumer) for _ in range(3)]
+
+    with capture_logs() as logs:
+        assert asyncio.run(three_times()) == [False, True, False]
+    assert sent == [{mine: 70}] * 2
+    assert [line["event"] for line in logs] == ["group offsets not committed, harmless"]

@@ -158,7 +158,10 @@ def test_runs_that_follow_on_the_cursor_are_taken_in(settings_of: Callable[..., 
 def test_the_first_run_must_begin_at_the_cursor(
     settings_of: Callable[..., Settings], start: int
 ) -> None:
-    with pytest.raises(DecisionError, match=f"goes on at offset {start} and not at 7"):
+    with pytest.raises(
+        DecisionError,
+        match=f"partition 0 of the topic events goes on at offset {start} and not at 7",
+    ):
         fed(settings_of(), 7, run_of(start, 5))
 
 

@@ -100,7 +100,7 @@ def _look(
     # Asked for once more: a worker that runs has moved on meanwhile, and so has the log.
     extent = reader.extents(topic, [partition], given_up)[partition]
     if (gap := footing.gap(cursor, topic, layout.events_id, extent)) is not None:
-        raise footing.refused(gap, topic)
+        raise footing.refused(gap, topic, partition)
     if found is not None:
         refuse_moved_by_hand(settings.kafka.group, partition, cursor, found)
     return True

@@ -57,9 +57,10 @@ def gap(cursor: Cursor, topic: str, topic_id: str, extent: Extent) -> str | None
     return None
 
 
-def refused(gap: str, topic: str) -> DecisionError:
-    """Return the error that asks a person to decide on a gap."""
+def refused(gap: str, topic: str, partition: int | None = None) -> DecisionError:
+    """Return the error that asks a person to decide on a gap, of one partition or of all."""
+    where = f"topic {topic}" if partition is None else f"topic {topic}, partition {partition}"
     return DecisionError(
-        f"{gap} (topic {topic}); start with --accept-gap to go on with empty windows from "
+        f"{gap} ({where}); start with --accept-gap to go on with empty windows from "
         "the first offset there is, or move the job with `rocstream reset`"
     )

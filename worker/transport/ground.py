@@ -150,7 +150,7 @@ class Ground:
             return extent.start
         return extent.end
 
-    def reaches_back(self, cursor: Cursor, extent: Extent) -> bool:
+    def reaches_back(self, partition: int, cursor: Cursor, extent: Extent) -> bool:
         """Tell whether the log goes on where the state ends; False only if gaps are accepted.
 
         Raises
@@ -162,9 +162,9 @@ class Ground:
         if problem is None:
             return True
         if self._accept_gap:
-            log.warning("gap accepted, windows restart empty", problem=problem)
+            log.warning("gap accepted, windows restart empty", partition=partition, problem=problem)
             return False
-        raise footing.refused(problem, self._topic)
+        raise footing.refused(problem, self._topic, partition)
 
     async def _look(self) -> None:
         was = self._layout.events_id

@@ -55,6 +55,9 @@ REJOIN_SECONDS: Final = 15.0
 
 GROUP_COMMIT_SECONDS: Final = 2.0
 
+SPARE_THREADS: Final = 8
+"""Of the pool, beside one for each task there may be; threads that nobody needs are not started."""
+
 DEATHS_WITHIN_SECONDS: Final = 300.0
 DEATHS: Final = 5
 """More deaths of one task than this within the time: somebody else writes under our name. A long
@@ -115,8 +118,10 @@ class Job:
         self._cancel_read = Event()
         self._deaths: dict[int, list[float]] = {}
         self._rescues: set[asyncio.Task[None]] = set()
-        # A thread per task at the most, and some for opening and closing while commits wait.
-        self.pool = ThreadPoolExecutor(max_workers=256, thread_name_prefix="task")
+        # Commits that wait for a broker may hold a thread for each task; opening and closing go on.
+        self.pool = ThreadPoolExecutor(
+            max_workers=layout.partitions + SPARE_THREADS, thread_name_prefix="task"
+        )
         self.ground = Ground(settings, layout, accept_gap=accept_gap, pool=self.pool)
 
     def attach(self, app: JobApp, table: WindowTable) -> None:
@@ -374,7 +379,7 @@ class Job:
             if (found := committed.get(partition)) is not None:
                 self._compare(pipeline.cursor, partition, found, had_state=had_state)
             extent = restored.inputs[partition]
-            kept = had_state and self.ground.reaches_back(pipeline.cursor, extent)
+            kept = had_state and self.ground.reaches_back(partition, pipeline.cursor, extent)
             if not kept:
                 pipeline.start_at(self.ground.begin(extent, gap=had_state), gap=had_state)
             task = Task(

@@ -150,10 +150,10 @@ class Task:
         """
         if run.start != self._next:
             raise DecisionError(
-                f"partition {self.partition} of the events topic goes on at offset {run.start} and "
-                f"not at {self._next}: records were deleted unread, or the topic was made again "
-                "while the worker ran; start with --accept-gap to go on with empty windows, or "
-                "move the job with `rocstream reset`"
+                f"partition {self.partition} of the topic {self.pipeline.cursor.topic} goes on at "
+                f"offset {run.start} and not at {self._next}: records were deleted unread, or the "
+                "topic was made again while the worker ran; start with --accept-gap to go on with "
+                "empty windows, or move the job with `rocstream reset`"
             )
         self._next, self._unread = run.end, run.unread
         if self._stretched and not self.lags:
