@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Event
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -14,6 +15,7 @@ from config.errors import DecisionError
 from worker.pipeline import Pipeline
 from worker.transport import task as module
 from worker.transport.fetch import Run
+from worker.transport.producer import WriteError
 from worker.transport.task import Task
 
 if TYPE_CHECKING:
@@ -81,6 +83,24 @@ class Log:
 
     def commit(self, transaction: Transaction) -> None:
         self.transactions.append(transaction)
+
+
+class Stuck(Log):
+    """Has a broker that is away until the task gives up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given_up = Event()
+
+    def commit(self, transaction: Transaction) -> None:
+        self.given_up.wait(30)
+        raise WriteError(f"given up at {transaction.cursor.offset}")
+
+    def abandon(self) -> None:
+        self.given_up.set()
+
+    def close(self) -> None:
+        """There is nothing to close."""
 
 
 def committed(settings: Settings, *runs: Run) -> list[Transaction]:
@@ -213,6 +233,89 @@ def test_a_task_whose_job_has_failed_commits_nothing_more(
 
     asyncio.run(feed())
     assert log.transactions == []
+
+
+@pytest.mark.parametrize(("value", "fits"), [(b"{", 3), (b"{" * 400_000, 84)])
+def test_a_task_with_much_to_write_has_no_room_until_it_is_written(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch, value: bytes, fits: int
+) -> None:
+    """Much in number, or 32 MiB."""
+    if fits == 3:
+        monkeypatch.setattr(module, "BUFFERED_MESSAGES", 3)
+    unused = cast("Any", None)
+    pipeline = Pipeline(settings_of(), "events", 0)
+    task = Task(0, 1, pipeline, unused, unused, pool=unused, interval=60.0, on_death=no_death)
+    one = records([value])[0]
+    for offset in range(fits + 1):
+        assert task.has_room == (offset < fits)
+        for _ in pipeline.process([one._replace(offset=offset)]):
+            pass
+    pipeline.take()
+    assert task.has_room
+
+
+def test_a_run_that_finds_no_room_has_what_there_is_committed_at_once(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And goes on behind it: an interval of a minute is not waited for."""
+    monkeypatch.setattr(module, "BUFFERED_MESSAGES", 1)
+    pipeline = Pipeline(settings_of(EVERY_FIFTH), "events", 0)
+    log = cast("Any", Log())
+
+    async def feed() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            task = Task(0, 1, pipeline, log, log, pool=pool, interval=60.0, on_death=no_death)
+            task.start(committed=True)
+            async with asyncio.timeout(30):
+                for start in range(0, 30, 10):
+                    await task.feed(run_of(start, 10))
+            assert await task.park()
+
+    asyncio.run(feed())
+    assert [one.cursor.offset for one in log.transactions if one.updates] == [10, 20, 30]
+
+
+def no_death(_: Task, error: BaseException) -> None:
+    raise error
+
+
+def test_a_task_that_cannot_commit_before_it_leaves_is_not_kept(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would go on with events in its windows that the log's state does not have."""
+    monkeypatch.setattr(module, "DRAIN_SECONDS", 0.05)
+    pipeline = Pipeline(settings_of(), "events", 0)
+    stuck = cast("Any", Stuck())
+
+    async def parked() -> bool:
+        with ThreadPoolExecutor(2) as pool:
+            task = Task(0, 1, pipeline, stuck, stuck, pool=pool, interval=0.001, on_death=no_death)
+            task.start(committed=True)
+            await task.feed(run_of(0, 3))
+            try:
+                return await task.park()
+            finally:
+                await task.close()
+
+    assert not asyncio.run(parked())
+
+
+def test_a_task_that_another_has_had_meanwhile_cannot_prove_that_it_was_its_own(
+    settings_of: Callable[..., Settings],
+) -> None:
+    pipeline = Pipeline(settings_of(), "events", 0)
+    pipeline.start_at(7)
+    unused, log, fenced = cast("Any", None), cast("Any", Log()), cast("Any", Stuck())
+    fenced.abandon()
+
+    def proved(producer: Any) -> bool:
+        parts = (0, 1, pipeline, producer, unused)
+        return Task(*parts, pool=unused, interval=1.0, on_death=no_death).prove()
+
+    assert proved(log)
+    (proof,) = log.transactions
+    assert proof == ([], [], [], pipeline.cursor)
+    assert not proved(fenced)
 
 
 def test_a_run_that_leads_nowhere_is_not_delivered() -> None:
