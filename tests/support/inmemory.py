@@ -122,6 +122,22 @@ class Log:
         self.commit(pipeline.take())
         return pipeline
 
+    def run_with_stops(
+        self, settings: config.Settings, records: Sequence[Event], acts: Iterable[str], length: int
+    ) -> None:
+        """Process all in runs of a length; do one act at each boundary until there is none left."""
+        pipeline, left = self.open(settings), iter(acts)
+        while (start := pipeline.cursor.offset) < len(records):
+            # A run may begin before the cursor.
+            for _ in pipeline.process(records[max(start - 1, 0) : start + length]):
+                act = next(left, "go on")
+                if act.startswith("commit"):
+                    self.commit(pipeline.take())
+                if act.endswith("crash"):
+                    pipeline = self.open(settings)
+                    break
+        self.commit(pipeline.take())
+
     def read(self) -> list[dict[str, Any]]:
         return [orjson.loads(update.value or b"") for update in self.updates]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from inmemory import MONITOR, Event, Log, records
 from config import METRICS
 from config.errors import DecisionError
 from engine import reference
+from worker import pipeline as pipeline_module
 from worker import updates
 from worker.pages import PAGE_EVENTS, StateError, parse_key
 from worker.pipeline import BATCH_EVENTS, Pipeline
@@ -230,6 +233,55 @@ def test_cuts_and_crashes_change_nothing(
     restored = log.open(job)
     assert restored.cursor == expected.cursor
     assert _content(restored) == _content(expected) == _content(pipeline)
+
+
+ACROSS_PAGES = """
+[[monitor]]
+name = "short"
+window = { kind = "count", size = 3, slide = 1 }
+metrics = ["auc"]
+
+[[monitor]]
+name = "long"
+window = { kind = "count", size = 64, slide = 2 }
+metrics = ["auc"]
+"""
+
+
+@pytest.mark.parametrize("length", [1, 2, 4])
+def test_no_stop_of_a_small_log_changes_anything(
+    settings_of: Callable[..., config.Settings], monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    """All of them: whatever is done at the first boundaries, in runs of each length.
+
+    A page ends and one leaves its window meanwhile, and there are boundaries within a record.
+    """
+    monkeypatch.setattr(pipeline_module, "BATCH_EVENTS", 3)
+    job = settings_of(ACROSS_PAGES)
+    columnar = {"score": [0.1, 0.4, "bad", 0.9, 0.2], "label": [0, 1, 1, 1, 0]}
+    filled = [{"score": i % 5 / 5, "label": i % 2} for i in range(PAGE_EVENTS - 2)]
+    small = [columnar, b"{", {"score": 0.3, "label": 1}]
+    events = [
+        *records(filled),
+        *records(small, start=len(filled)),
+        *records([{"score": 0.3, "label": 0}], b"other", start=len(filled) + len(small)),
+    ]
+    begun = Log()
+    begun.run(job, events[: len(filled)])
+    undisturbed = copy.deepcopy(begun)
+    expected = undisturbed.run(job, events)
+    assert {key.page for raw in undisturbed.changelog if (key := parse_key(raw))} == {0, 1}
+    done = set()
+    for acts in itertools.product(("go on", "commit", "commit, crash", "crash"), repeat=4):
+        log = copy.deepcopy(begun)
+        log.run_with_stops(job, events, acts, length)
+        assert log.updates == undisturbed.updates
+        assert log.rejections == undisturbed.rejections
+        restored = log.open(job)
+        assert restored.cursor == expected.cursor
+        assert _content(restored) == _content(expected)
+        done.add(log.transactions)
+    assert len(done) > 3
 
 
 def _content(pipeline: Pipeline) -> dict[tuple[str, str], Any]:
