@@ -1,0 +1,66 @@
+"""The changelog is read to its end, whatever lies there."""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from structlog.testing import capture_logs
+
+from worker.transport import changelog as module
+from worker.transport.changelog import Extent, Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.broker
+
+EMPTY, MIXED, ABORTED, DELETED = range(4)
+
+
+def test_a_changelog_is_read_to_ends_that_hold_no_record(
+    kafka: Any, new_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing at all, markers, what was aborted, and where all was taken away."""
+    monkeypatch.setattr(module, "STALL_SECONDS", 20.0)
+    monkeypatch.setattr(module, "_REPORT_SECONDS", -1.0)
+    servers = {"bootstrap.servers": kafka.bootstrap_servers}
+    topic = new_topic("changelog", partitions=4)
+    producer = Producer({**servers, "transactional.id": topic})
+    producer.init_transactions(20)
+
+    def write(partition: int, *records: tuple[bytes, bytes | None], commit: bool = True) -> None:
+        producer.begin_transaction()
+        for key, value in records:
+            producer.produce(topic, value, key, partition)
+        assert producer.flush(20) == 0
+        if commit:
+            producer.commit_transaction(20)
+        else:
+            producer.abort_transaction(20)
+
+    write(MIXED, (b"a", b"1"), (b"b", b"1"), (b"c", b"1"))
+    write(MIXED, (b"a", b"2"), (b"b", None))
+    write(MIXED, (b"a", b"3"), (b"d", b"3"), commit=False)
+    write(ABORTED, (b"a", b"1"), commit=False)
+    write(DELETED, (b"a", b"1"))
+    gone = TopicPartition(topic, DELETED, 2)
+    AdminClient(servers).delete_records([gone])[gone].result(20)
+
+    with capture_logs() as logs:
+        read = Reader(servers, "reader").read(topic, topic, range(4), Event())
+    assert read.records == {EMPTY: {}, MIXED: {b"a": b"2", b"c": b"1"}, ABORTED: {}, DELETED: {}}
+    assert read.inputs == {
+        EMPTY: Extent(0, 0),
+        MIXED: Extent(0, 10),
+        ABORTED: Extent(0, 2),
+        DELETED: Extent(2, 2),
+    }
+    progress = [line for line in logs if line["event"] == "reading state"]
+    assert progress
+    assert progress[-1]["partitions_to_go"] == 0
+    (told,) = [line for line in logs if line["event"] == "state read"]
+    assert told["records"] == progress[-1]["records"] == 5
