@@ -18,6 +18,7 @@ from structlog.testing import capture_logs
 from config.errors import DecisionError, RocstreamError
 from worker.transport import ground
 from worker.transport import job as module
+from worker.transport.changelog import Extent
 from worker.transport.consumer import Consumer
 from worker.transport.fetch import Run
 from worker.transport.ground import Ground
@@ -87,6 +88,56 @@ def test_a_topic_that_is_gone_is_waited_for_and_told_once(
     assert [line["event"] for line in gone] == ["the events topic is gone, waiting for it"] * 2
 
 
+def test_tasks_wait_for_the_topics_id_and_are_not_opened_on_another_topic(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ground, "PAUSE_SECONDS", 0)
+    unknown = KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+    checks: list[int] = []
+
+    async def confirmed(*found: str | Exception) -> None:
+        job = new_job(settings_of(), *found)
+        try:
+            await job.ground.confirm(lambda: checks.append(1))
+        finally:
+            job.pool.shutdown()
+
+    with capture_logs() as logs:
+        asyncio.run(confirmed(unknown, unknown, "first"))
+        assert len(checks) == 2
+        with pytest.raises(DecisionError, match="was first and is second"):
+            asyncio.run(confirmed(unknown, "second"))
+    assert len([line for line in logs if "waiting for the broker" in line["event"]]) == 2
+
+
+@pytest.mark.parametrize(("start", "offset"), [("earliest", 20), ("latest", 90)])
+def test_a_job_without_state_begins_where_the_settings_say_and_behind_a_gap_with_what_there_is(
+    settings_of: Callable[..., Settings], start: str, offset: int
+) -> None:
+    async def begun() -> list[int]:
+        settings = settings_of()
+        topics = settings.topics.model_copy(update={"start": start})
+        job = new_job(settings.model_copy(update={"topics": topics}))
+        job.pool.shutdown()
+        return [job.ground.begin(Extent(20, 90), gap=gap) for gap in (False, True)]
+
+    assert asyncio.run(begun()) == [offset, 20]
+
+
+def test_a_partition_that_the_changelog_does_not_have_is_refused(
+    settings_of: Callable[..., Settings],
+) -> None:
+    async def checked(assigned: set[int]) -> None:
+        job = new_job(settings_of(), partitions=2)
+        job.pool.shutdown()
+        job.ground.check_count(assigned)
+
+    asyncio.run(checked({0, 1}))
+    asyncio.run(checked(set()))
+    with pytest.raises(DecisionError, match=r"partition 2 was assigned, but .* has 2 partitions"):
+        asyncio.run(checked({1, 2}))
+
+
 def test_a_run_fetched_for_tasks_that_were_opened_anew_since_is_not_theirs(
     settings_of: Callable[..., Settings],
 ) -> None:
@@ -108,6 +159,55 @@ def test_a_run_fetched_for_tasks_that_were_opened_anew_since_is_not_theirs(
         return [before, after, job.find(message) is task]
 
     assert asyncio.run(found()) == [True, False, False]
+
+
+def test_a_run_of_a_former_assignment_goes_to_nobody(settings_of: Callable[..., Settings]) -> None:
+    """Nor does one for a task that leaves, or has died."""
+
+    async def taken() -> list[bool]:
+        job = new_job(settings_of())
+        job.pool.shutdown()
+        found = []
+        for generation in (3, 2):
+            message: Any = SimpleNamespace(partition=0, generation_id=3, value=Run((), 7, 9))
+            task: Any = SimpleNamespace(dead=False, closing=False, generation=generation)
+            job.tasks[0] = task
+            found.append(job.find(message) is task)
+            for state in ("closing", "dead"):
+                setattr(task, state, True)
+                found.append(job.find(message) is task)
+                setattr(task, state, False)
+        return found
+
+    assert asyncio.run(taken()) == [True, *[False] * 5]
+
+
+def test_a_run_that_fails_ends_the_job_and_all_of_its_tasks(
+    settings_of: Callable[..., Settings],
+) -> None:
+    """Its windows may be half changed: nothing of them may be committed."""
+
+    class Failing:
+        partition = 0
+        generation = 3
+        closing = dead = False
+
+        async def feed(self, _: Run) -> None:
+            raise KeyError("broken")
+
+    async def failed() -> tuple[BaseException, bool, bool]:
+        job = new_job(settings_of())
+        job.pool.shutdown()
+        task: Any = Failing()
+        other: Any = SimpleNamespace(dead=False)
+        job.tasks = {0: task, 1: other}
+        message: Any = SimpleNamespace(partition=0, generation_id=3, value=Run((), 7, 9))
+        await job.feed(message)
+        return await job.failed, task.dead, other.dead
+
+    error, *dead = asyncio.run(failed())
+    assert isinstance(error, KeyError)
+    assert dead == [True, True]
 
 
 def test_runs_fetched_with_one_that_waited_while_tasks_were_opened_anew_are_dropped() -> None:

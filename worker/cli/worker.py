@@ -16,8 +16,9 @@ def worker(
         bool,
         typer.Option(
             "--accept-gap",
-            help="Where the log no longer reaches back to the saved position, restart the windows "
-            'empty; the updates say so (`note` "gap").',
+            help="Where the log does not go on from the saved position (records were deleted "
+            "unread, or the topic was made again), restart the windows empty with the first record "
+            'there is; the updates say so (`note` "gap").',
         ),
     ] = False,
 ) -> None:
