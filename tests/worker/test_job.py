@@ -203,7 +203,7 @@ def test_a_run_that_fails_ends_the_job_and_all_of_its_tasks(
         job.tasks = {0: task, 1: other}
         message: Any = SimpleNamespace(partition=0, generation_id=3, value=Run((), 7, 9))
         await job.feed(message)
-        return await job.failed, task.dead, other.dead
+        return await asyncio.wait_for(job.failed, WAIT_SECONDS), task.dead, other.dead
 
     error, *dead = asyncio.run(failed())
     assert isinstance(error, KeyError)
