@@ -48,7 +48,8 @@ def test_a_changelog_is_read_to_ends_that_hold_no_record(
     write(ABORTED, (b"a", b"1"), commit=False)
     write(DELETED, (b"a", b"1"))
     gone = TopicPartition(topic, DELETED, 2)
-    AdminClient(servers).delete_records([gone])[gone].result(20)
+    admin = AdminClient(servers)
+    admin.delete_records([gone])[gone].result(20)
 
     with capture_logs() as logs:
         read = Reader(servers, "reader").read(topic, topic, range(4), Event())
