@@ -354,3 +354,42 @@ def test_a_damaged_page_among_others_is_noticed() -> None:
     records[2] = (key, value[:30] + b"\xff" + value[31:])
     with pytest.raises(StateError, match="fails its checksum"):
         joined(records)
+
+
+def test_a_head_stands_before_the_scores() -> None:
+    """Golden bytes, as above; and what was written so is read, by either reader."""
+    key = page_key(key_prefix("m", "k"), 1)
+    page = Page(64, Columns(np.array([0.25]), np.array([1], np.uint8), None, None), b"\x05head")
+    value = bytes.fromhex("0101e417a6bf4000000000000000010000050568656164000000000000d03f80")
+    assert pack_page(key, page) == value
+    for compiled in {COMPILED, False}:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pages, "COMPILED", compiled)
+            found = joined([(key, value)])
+        assert (found.first, found.head) == (64, b"\x05head")
+        assert [None if c is None else c.tolist() for c in found.columns] == [
+            *([0.25], [1]),
+            *(None, None),
+        ]
+
+
+def test_a_cursor_that_an_earlier_version_wrote_is_read() -> None:
+    """Golden bytes: running jobs have them. What is added to cursors must do without."""
+    plain = b'{"counts":{},"fingerprint":"f","gap":false,"index":0,"monitors":{},"offset":7,'
+    plain += b'"topic":"events","topic_id":"","watermark":-1}'
+    assert unpack_cursor(bytes.fromhex("01005cab627f") + plain) == Cursor("events", "", 7, "f")
+    full = b'{"counts":{"events":4},"fingerprint":"f","gap":true,"index":2,"inside":["m"],'
+    full += b'"monitors":{"m":{"kind":"count","slide":3,"events":4,"updates":5,"end":null}},'
+    full += b'"offset":7,"topic":"events","topic_id":"id","watermark":9}'
+    assert unpack_cursor(bytes.fromhex("010085ec2dfc") + full) == Cursor(
+        "events",
+        "id",
+        7,
+        "f",
+        index=2,
+        watermark=9,
+        gap=True,
+        monitors={"m": MonitorState("count", 3, 4, 5)},
+        counts={"events": 4},
+        inside=("m",),
+    )
