@@ -124,6 +124,9 @@ class Cursor:
         Names of the monitors whose windows have the event at ``offset`` and ``index`` inside
         already: it makes more keys leave than one transaction should hold. None where no event
         is taken in half-way.
+    epoch
+        Leader epoch of the last batch that was read up to here, or of a later one; -1 where none
+        was, or the broker tells none.
     gap
         Whether the windows once restarted empty behind a gap in the log, on demand.
     monitors, counts
@@ -140,6 +143,13 @@ class Cursor:
     monitors: dict[str, MonitorState] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     inside: tuple[str, ...] | None = None
+    epoch: int = -1
+
+    @property
+    def taken(self) -> int:
+        """The offset behind the last record of which the state has something."""
+        half_way = self.index > 0 or self.inside is not None
+        return self.offset + 1 if half_way else self.offset
 
     @property
     def place(self) -> tuple[int, int, tuple[str, ...] | None]:
@@ -391,6 +401,8 @@ def pack_cursor(cursor: Cursor) -> bytes:
     fields = {name: getattr(cursor, name) for name in cursor.__slots__}
     if cursor.inside is None:
         del fields["inside"]
+    if cursor.epoch < 0:
+        del fields["epoch"]
     return _seal(CURSOR_KEY, _KIND_CURSOR, orjson.dumps(fields, option=orjson.OPT_SORT_KEYS))
 
 

@@ -127,6 +127,7 @@ class Pipeline:
             index=0,
             inside=None,
             gap=gap,
+            epoch=-1,
         )
 
     def restore(self, records: Mapping[bytes, bytes]) -> bool:
@@ -190,11 +191,18 @@ class Pipeline:
             inside = tuple(name for name in inside if name in monitors)
         self._cursor = replace(cursor, topic_id=cursor.topic_id or self._topic_id, inside=inside)
 
-    def process(self, records: Sequence[Record]) -> Iterator[None]:
+    def process(self, records: Sequence[Record], epoch: int = -1) -> Iterator[None]:
         """Take records in, in offset order; those before the cursor are passed over.
 
         Work is done as the iterator is advanced; at each yield all that was taken in is in the
         windows, the buffers and the cursor alike, so one may stop there for good.
+
+        Parameters
+        ----------
+        records
+            As they were fetched.
+        epoch
+            Leader epoch of the last batch of them; -1 where it is not known.
         """
         while records := self._ahead(records):
             cursor = self._cursor
@@ -209,21 +217,22 @@ class Pipeline:
                 stop=self.stop,
             )
             for batch in batches:
-                yield from self._advance(batch)
+                yield from self._advance(batch, epoch)
                 yield
                 if alone:
                     break
             else:
                 return
 
-    def pass_over(self, offset: int) -> None:
+    def pass_over(self, offset: int, epoch: int = -1) -> None:
         """Move the cursor to an offset before which the log holds no record that is not taken in.
 
         Behind the last one there may be markers of transactions. Were the cursor to stay before
-        them, retention that takes them with the records would seem to have taken a record.
+        them, retention that takes them with the records would seem to have taken a record. The
+        `epoch` is that of the last batch there, as in `process`.
         """
         if offset > self._cursor.offset:
-            self._cursor = replace(self._cursor, offset=offset, index=0, inside=None)
+            self._cursor = replace(self._cursor, offset=offset, index=0, inside=None, epoch=epoch)
 
     def stop(self) -> Stop | None:
         """Return where keys may expire next: a batch has to end there.
@@ -266,20 +275,25 @@ class Pipeline:
             self._cursor = replace(cursor, index=0, inside=None)
         return records
 
-    def _advance(self, batch: Batch) -> Iterator[None]:
-        """Take a batch in; yield in between where its last event makes many keys leave."""
+    def _advance(self, batch: Batch, epoch: int = -1) -> Iterator[None]:
+        """Take a batch in; yield in between where its last event makes many keys leave.
+
+        Though it may end before the last of the records, and their epoch be later than its own: a
+        log that has them all has that epoch end behind them, and so behind the batch.
+        """
         turn = self._turn(batch)
         if turn is None:
             self._publish(self._watches, batch.keys)
             self._note(batch)
         else:
-            yield from self._drop(batch, turn)
+            yield from self._drop(batch, turn, epoch)
         self._cursor = replace(
             self._cursor,
             offset=batch.offset,
             index=batch.index,
             watermark=max(self._cursor.watermark, batch.watermark),
             inside=None,
+            epoch=epoch,
         )
 
     def _turn(self, batch: Batch) -> Turn | None:
@@ -300,7 +314,7 @@ class Pipeline:
             return None
         return last or Turn(None, Moment(watermark, batch.offset - 1, 0))
 
-    def _drop(self, batch: Batch, turn: Turn) -> Iterator[None]:
+    def _drop(self, batch: Batch, turn: Turn, epoch: int) -> Iterator[None]:
         """Take a batch in whose end makes keys leave, not too many of them between two yields.
 
         Up to its last event it is taken in as ever, then that event monitor by monitor: keys leave
@@ -314,7 +328,7 @@ class Pipeline:
             self._publish(self._watches, rest)
             self._note(batch)
             _, offset, index = turn.moment
-            self._cursor = replace(self._cursor, offset=offset, index=index, inside=())
+            self._cursor = replace(self._cursor, offset=offset, index=index, inside=(), epoch=epoch)
         for watch in self._watches:
             inside = self._cursor.inside or ()
             bounded = watch if isinstance(watch, BoundedWatch) else None

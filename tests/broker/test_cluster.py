@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,8 @@ import kafka_cluster
 import pytest
 from commands import rocstream
 from computed import assert_exactly, expected_updates, reference_h, tied_events
-from jobs import MONITOR, Job
+from confluent_kafka.admin import AdminClient, NewTopic
+from jobs import GOOD, MONITOR, Job
 from kafka_cluster import GROUPS, NODES, TRANSACTIONS
 
 if TYPE_CHECKING:
@@ -28,10 +30,8 @@ def test_brokers_that_are_killed_cost_no_update_and_double_none(tmp_path: Path) 
     parts = [events[start : start + 5_000] for start in range(0, len(events), 5_000)]
     with kafka_cluster.running() as cluster:
         job = Job(cluster.bootstrap_servers, tmp_path, MONITOR, 3)
-        job.path.write_text(job.path.read_text().replace("replication = 1", "replication = 3"))
-        made = rocstream("topics", "create", "-c", job.path)
-        assert made.code == 0, made.err
-        assert made.out.count("min.insync.replicas = 2") == 4
+        made = create_topics(job)
+        assert made.count("min.insync.replicas = 2") == 4
 
         def published() -> int:
             return len(job.read(job.settings.topics.updates, 0))
@@ -64,3 +64,61 @@ def test_brokers_that_are_killed_cost_no_update_and_double_none(tmp_path: Path) 
             worker.signal(signal.SIGTERM)
             assert worker.exit_code() == 0, worker.text()[-3000:]
         assert job.state()["events"] == len(events)
+        # All of this with leader epochs told, over leaders that came and went.
+        assert max(cursor.epoch for cursor in job.cursors().values()) > 0
+
+
+def create_topics(job: Job) -> str:
+    """Create those that are missing, each on all brokers; return what is said."""
+    job.path.write_text(job.path.read_text().replace("replication = 1", "replication = 3"))
+    made = rocstream("topics", "create", "-c", job.path)
+    assert made.code == 0, made.err
+    return made.out
+
+
+REPLACED = (
+    "the log does not hold what was read from it: next offset is 600, behind records of leader "
+    "epoch "
+)
+
+
+def test_a_log_that_an_unclean_election_wrote_anew_needs_a_decision(tmp_path: Path) -> None:
+    """It is longer than what was read of the old one, so that offsets do not tell."""
+    with kafka_cluster.running() as cluster:
+        job = Job(cluster.bootstrap_servers, tmp_path, MONITOR, 1)
+        topic = job.settings.topics.events
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        settings = {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}
+        replicas = [[1, 2]]
+        made = NewTopic(topic, 1, replica_assignment=replicas, config=settings)
+        admin.create_topics([made])[topic].result(20)
+        create_topics(job)
+        with job.worker() as worker:
+            job.produce([(b"k", GOOD)] * 300)
+            worker.wait_for(lambda: job.state()["events"] == 300)
+            cluster.nodes[2].stop()
+            job.produce([(b"k", GOOD)] * 300)
+            worker.wait_for(lambda: job.state()["events"] == 600)
+            worker.signal(signal.SIGSTOP)
+            cluster.kill(1)
+            cluster.nodes[2].launch()
+            deadline = time.monotonic() + 60
+            while cluster.leader(topic) != 2:
+                assert time.monotonic() < deadline, cluster.log_tail()
+                time.sleep(0.1)
+            job.produce([(b"k", b'{"score": 0.25, "label": 0}')] * 600)
+            assert job.end_offset(0) == 900
+            worker.signal(signal.SIGCONT)
+            assert worker.exit_code(60) == 3, worker.text()[-3000:]
+            assert REPLACED in worker.text()
+            assert "records of that epoch end at 300, so records were lost" in worker.text()
+        assert job.state()["events"] == 600
+
+        checked = rocstream("check", "-c", job.path)
+        assert checked.code == 3, checked.out
+        sentence = next(line for line in checked.out.splitlines() if REPLACED in line)
+        with job.worker() as worker:
+            assert worker.exit_code() == 3, worker.text()[-3000:]
+            assert sentence.removeprefix("✗ ") in worker.text()
+        with job.worker("--accept-gap") as worker:
+            worker.wait_for(lambda: job.state()["events"] == 600 + 900)

@@ -10,6 +10,7 @@ import pytest
 from aiokafka.protocol.fetch import FetchRequest, FetchRequest_v11
 
 from worker.transport import by_id
+from worker.transport.fetch import Read
 
 ID = bytes(range(240, 256))
 SPELLED = base64.b64encode(ID).decode().rstrip("=")
@@ -33,7 +34,7 @@ class Client:
         return self.sent.RESPONSE_TYPE.decode(self.answer)
 
 
-def answer(error: int, records: bytes = b"records") -> bytes:
+def answer(error: int, records: bytes = b"records", *, diverging: bool = False) -> bytes:
     """An answer of version 13, byte by byte as Kafka's FetchResponse.json has it."""
     partition = (
         (3).to_bytes(4, "big")
@@ -46,22 +47,40 @@ def answer(error: int, records: bytes = b"records") -> bytes:
         + b"\xff\xff\xff\xff"  # no preferred replica
         + bytes([len(records) + 1])
         + records
-        # The diverging epoch, a tagged field that only replicas care for.
-        + b"\x01\x00\x03abc"
+        # The diverging epoch, a field with the tag 0 that is there only if there is one: an epoch,
+        # an offset, no tagged fields of its own. Where there is none, a later field that we ignore.
+        + (b"\x01\x00\x0d" + bytes(4) + bytes(8) + b"\x00" if diverging else b"\x01\x05\x03abc")
     )
     return bytes(10) + b"\x02" + ID + b"\x02" + partition + b"\x00" + b"\x00"
 
 
-def fetched(client: Client, *topics: str) -> tuple[Any, int]:
+class Reading:
+    """Knows the leader epoch of what was read, and takes note of what is told it of logs."""
+
+    def __init__(self, epoch: int) -> None:
+        self._epoch = epoch
+        self.judged: list[tuple[dict[int, Read], list[int]]] = []
+
+    def epoch(self, partition: int, offset: int) -> int:
+        assert (partition, offset) == (3, 1_000)
+        return self._epoch
+
+    async def judge(self, doubts: dict[int, Read], out_of_range: list[int]) -> None:
+        self.judged.append((doubts, out_of_range))
+
+
+def fetched(client: Client, *topics: str, reading: Reading | None = None) -> tuple[Any, int]:
     doubts = []
     spoken: Any = client
-    by_id.install(spoken, {"events": SPELLED}, lambda: doubts.append(1))
+    divergence: Any = reading or Reading(-1)
+    by_id.install(spoken, "events", SPELLED, lambda: doubts.append(1), divergence)
     return asyncio.run(spoken.send(0, asked(*topics))), len(doubts)
 
 
-def test_what_is_sent_names_no_topic() -> None:
+@pytest.mark.parametrize("epoch", [-1, 5])
+def test_what_is_sent_names_no_topic_but_the_epoch_of_what_was_read(epoch: int) -> None:
     client = Client(17, answer(0))
-    fetched(client, "events")
+    fetched(client, "events", reading=Reading(epoch))
     sent = client.sent.encode()
     assert client.sent.API_VERSION == 13
     assert client.sent.FLEXIBLE_VERSION
@@ -71,7 +90,8 @@ def test_what_is_sent_names_no_topic() -> None:
         (3).to_bytes(4, "big")
         + b"\xff" * 4
         + (1_000).to_bytes(8, "big")
-        + b"\xff" * 12
+        + epoch.to_bytes(4, "big", signed=True)
+        + b"\xff" * 8
         + (40).to_bytes(4, "big")
         + b"\x00"
     )
@@ -92,13 +112,34 @@ def test_a_topic_that_is_not_there_is_doubted_and_its_leader_looked_for(error: i
     assert doubts == 1
 
 
+@pytest.mark.parametrize(("error", "diverging"), [(0, True), (1, False)])
+def test_a_log_without_what_was_read_gives_nothing_and_its_leader_is_asked(
+    error: int, *, diverging: bool
+) -> None:
+    """For aiokafka it is one that does not lead, so that it looks who does, and fetches again."""
+    reading = Reading(5)
+    response, doubts = fetched(
+        Client(13, answer(error, b"", diverging=diverging)), "events", reading=reading
+    )
+    assert response.topics == [("events", [(3, 6, 2_000, 1_900, 7, [(5, 6)], -1, b"")])]
+    assert reading.judged == [({3: Read(1_000, 5)}, [] if diverging else [3])]
+    assert doubts == 0
+
+
+def test_an_offset_that_is_not_there_stays_so_where_no_epoch_was_told() -> None:
+    reading = Reading(-1)
+    response, _ = fetched(Client(13, answer(1, b"")), "events", reading=reading)
+    assert [one[1] for _, partitions in response.topics for one in partitions] == [1]
+    assert reading.judged == []
+
+
 @pytest.mark.parametrize(("highest", "topics"), [(12, ["events"]), (17, ["events", "other"])])
 def test_without_an_id_that_the_broker_takes_it_is_asked_by_name(
     highest: int, topics: list[str]
 ) -> None:
     prepared = asked(*topics).prepare({FETCH: (4, highest)})
     assert isinstance(prepared, FetchRequest_v11)
-    request = by_id.Fetch(asked(*topics), {"events": ID})
+    request = by_id.Fetch(asked(*topics), {"events": ID}, {3: Read(1_000, 5)})
     assert request.prepare({FETCH: (4, highest)}).encode() == prepared.encode()
 
 

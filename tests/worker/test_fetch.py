@@ -30,7 +30,7 @@ if not native.COMPILED:
     pytest.skip("the core is not built", allow_module_level=True)
 
 from worker.transport import _batches, codecs
-from worker.transport.fetch import BatchError, BlockRecords, RunRecords
+from worker.transport.fetch import BatchError, BlockRecords, PlainBatches, RunRecords
 
 TP = TopicPartition("events", 0)
 CONTROL, APPENDED = 0x20, 0x08
@@ -58,6 +58,7 @@ kinds = st.fixed_dictionaries(
         "marker": st.sampled_from([None, None, ABORT, COMMIT]),
         "behind": st.integers(0, 2),  # offsets that compaction took from the end
         "magic": st.just(2),
+        "epoch": st.integers(-1, 3),
     }
 )
 
@@ -91,6 +92,7 @@ def batch_of(start: int, kind: dict[str, Any]) -> tuple[bytes, int]:
     raw = bytearray(builder.build())
     behind = 0 if marker else kind["behind"]
     struct.pack_into(">q", raw, 0, start)
+    struct.pack_into(">i", raw, 12, kind.get("epoch", 0))
     attributes = struct.unpack_from(">h", raw, 21)[0] | kind["flags"] | (CONTROL if marker else 0)
     struct.pack_into(">h", raw, 21, attributes)
     struct.pack_into(">i", raw, 23, last + behind)
@@ -125,7 +127,7 @@ def blocks(raw: bytes, first: int = 0, aborted: Any = (), isolation: int = 1) ->
 
 def stock(raw: bytes, first: int, aborted: Any, isolation: int) -> RunRecords:
     rest = (list(aborted), first, None, None, True, isolation)
-    return RunRecords(TP, MemoryRecords(raw), *rest)
+    return RunRecords(TP, PlainBatches(raw), *rest)
 
 
 @given(
@@ -157,6 +159,42 @@ def test_responses_are_taken_apart_as_aiokafka_does(
     assert told(blocks(*asked), most) == told(stock(*asked), most)
     assert _batches.Batches(raw).has_next() == MemoryRecords(raw).has_next()
     assert _batches.Batches(raw).size_in_bytes() == len(raw)
+
+
+@given(
+    st.lists(kinds, max_size=5),
+    st.sampled_from([None, 1, 2, 3, 100]),
+    st.sampled_from([fetcher.READ_COMMITTED, fetcher.READ_UNCOMMITTED]),
+)
+@settings(max_examples=200, deadline=None)
+def test_a_position_has_the_leader_epoch_of_the_batch_before_it(
+    batches: list[dict[str, Any]], most: int | None, isolation: int
+) -> None:
+    """Also where that one is a marker, or aborted: else its leader would seem to cut it off."""
+    begins: dict[int, int] = {}
+    offset, raw = 0, b""
+    for kind in batches:
+        begins[offset] = kind["epoch"]
+        made, offset = batch_of(offset, kind)
+        raw += made
+    for records in (blocks(raw, 0, [(7, 0)], isolation), stock(raw, 0, [(7, 0)], isolation)):
+        assert records.leader_epoch == -1
+        while records.take(most):
+            before = max(start for start in begins if start < records.next_fetch_offset)
+            assert records.leader_epoch == begins[before]
+        assert records.next_fetch_offset == offset
+        assert records.leader_epoch == (list(begins.values()) or [-1])[-1]
+
+
+@given(kind=kinds, magic=st.sampled_from([0, 1]))
+@settings(max_examples=50, deadline=None)
+def test_batches_from_before_there_were_leader_epochs_have_none(
+    kind: dict[str, Any], magic: int
+) -> None:
+    raw, _ = batch_of(0, kind | {"magic": magic})
+    for records in (blocks(raw), stock(raw, 0, [], 1)):
+        assert records.take(None)
+        assert records.leader_epoch == -1
 
 
 @given(kind=kinds, data=st.data())

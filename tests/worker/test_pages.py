@@ -237,6 +237,8 @@ def test_a_later_version_is_refused_by_name() -> None:
             max_size=3,
         ),
         counts=st.dictionaries(names, st.integers(0, 2**62), max_size=3),
+        inside=st.none() | st.lists(names, max_size=3).map(tuple),
+        epoch=st.integers(-1, 2**31 - 1),
     )
 )
 def test_a_cursor_comes_back_as_it_was(cursor: Cursor) -> None:
@@ -257,6 +259,26 @@ def test_the_format_is_what_it_was() -> None:
         "80"  # labels
         "0700000000000000010002"  # times: base, width, deltas
         "000000000000f03f0000000000000040"  # weights
+    )
+    cursor = Cursor(
+        "events",
+        "id",
+        9,
+        "print",
+        index=1,
+        watermark=7,
+        gap=True,
+        monitors={"m": MonitorState("count", 3)},
+        counts={"events": 4},
+        inside=("m",),
+        epoch=5,
+    )
+    sealed_cursor = pack_cursor(cursor)
+    assert sealed_cursor[:6].hex() == "0100344477db"
+    assert sealed_cursor[6:] == (
+        b'{"counts":{"events":4},"epoch":5,"fingerprint":"print","gap":true,"index":1,"inside":["m"],'
+        b'"monitors":{"m":{"kind":"count","slide":3,"events":0,"updates":0,"end":null}},"offset":9,'
+        b'"topic":"events","topic_id":"id","watermark":7}'
     )
 
 

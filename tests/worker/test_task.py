@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from config import Settings
+    from worker.pages import Cursor
     from worker.transport.producer import Transaction
 
 
@@ -31,7 +32,7 @@ def run_of(start: int, count: int) -> Run:
     return run
 
 
-def fed(settings: Settings, cursor: int, *runs: Run) -> int:
+def fed(settings: Settings, cursor: int, *runs: Run) -> Cursor:
     """Feed a task that was opened at a cursor and commits nothing; return where it stands then."""
     pipeline = Pipeline(settings, "events", 0)
     pipeline.start_at(cursor)
@@ -50,7 +51,7 @@ def fed(settings: Settings, cursor: int, *runs: Run) -> int:
             cast("Any", task)._loop.cancel()
 
     asyncio.run(feed())
-    return pipeline.cursor.offset
+    return pipeline.cursor
 
 
 EVERY_FIFTH = """
@@ -171,7 +172,7 @@ def test_the_client_of_an_idle_task_is_listened_to(
 
 
 def test_runs_that_follow_on_the_cursor_are_taken_in(settings_of: Callable[..., Settings]) -> None:
-    assert fed(settings_of(), 7, run_of(7, 5), run_of(12, 3)) == 15
+    assert fed(settings_of(), 7, run_of(7, 5), run_of(12, 3)).offset == 15
 
 
 @pytest.mark.parametrize("start", [0, 6, 8, 100])
@@ -196,10 +197,37 @@ def test_offsets_without_records_are_passed_over(settings_of: Callable[..., Sett
     """Else retention that takes the markers with the records would seem to take a record."""
     markers = Run((), 12, 14)
     assert markers
-    assert fed(settings_of(), 7, run_of(7, 5), markers) == 14
+    assert fed(settings_of(), 7, run_of(7, 5), markers).offset == 14
     behind = run_of(14, 5)
     behind.end = 20
-    assert fed(settings_of(), 7, run_of(7, 5), markers, behind) == 20
+    assert fed(settings_of(), 7, run_of(7, 5), markers, behind).offset == 20
+
+
+def test_a_cursor_has_the_leader_epoch_of_what_was_read_up_to_it(
+    settings_of: Callable[..., Settings],
+) -> None:
+    """Markers have one too: with that of the records, a new leader's would seem to cut them off."""
+    events = run_of(7, 5)
+    events.epoch = 3
+    markers = Run((), 12, 14, epoch=4)
+    assert fed(settings_of(), 7).epoch == -1
+    assert fed(settings_of(), 7, events).epoch == 3
+    assert fed(settings_of(), 7, events, markers).epoch == 4
+    assert fed(settings_of(), 7, events, run_of(12, 5)).epoch == -1
+
+
+def test_a_cursor_within_a_run_tells_an_epoch_and_one_that_was_moved_none(
+    settings_of: Callable[..., Settings],
+) -> None:
+    pipeline = Pipeline(settings_of(EVERY_FIFTH), "events", 0)
+    pipeline.start_at(0)
+    next(pipeline.process(run_of(0, 50_000).records, 3))
+    assert 0 < pipeline.cursor.offset < 50_000
+    assert pipeline.cursor.epoch == 3
+    pipeline.pass_over(pipeline.cursor.offset, 9)
+    assert pipeline.cursor.epoch == 3
+    pipeline.start_at(70_000, gap=True)
+    assert pipeline.cursor.epoch == -1
 
 
 def test_a_cursor_that_only_markers_moved_is_committed_at_once_and_then_now_and_then(

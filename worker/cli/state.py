@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from aiokafka import errors
+from aiokafka.client import AIOKafkaClient
 
 from config.errors import RocstreamError
 from config.kafka import librdkafka
 from worker.pipeline import Pipeline
-from worker.transport import footing
+from worker.transport import epochs, footing
 from worker.transport.changelog import Reader, RestoreError
+from worker.transport.connection import aiokafka, quiet
 from worker.transport.offsets import refuse_lost_state, refuse_moved_by_hand
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from config import Settings
+    from worker.pages import Cursor
+    from worker.transport.epochs import End
     from worker.transport.layout import Layout
     from worker.transport.offsets import GroupOffset
 
 SECONDS: Final = 20.0
 """For reading the state of all partitions; what is not read by then is not looked at."""
+
+_CALL_MS: Final = 5_000
 
 
 class State(NamedTuple):
@@ -57,12 +66,13 @@ def state(settings: Settings, layout: Layout, offsets: Mapping[int, GroupOffset]
     timer.daemon = True
     timer.start()
     reader = Reader(librdkafka(settings, "consumer"), settings.kafka.group)
-    kept, empty = 0, 0
+    kept: dict[int, Cursor] = {}
+    empty = 0
     refusals: dict[int, RocstreamError] = {}
     try:
         for partition in range(layout.partitions):
             try:
-                there = _look(settings, layout, partition, reader, offsets, given_up)
+                cursor = _look(settings, layout, partition, reader, offsets, given_up)
             except RestoreError:
                 if not given_up.is_set():
                     raise
@@ -70,12 +80,22 @@ def state(settings: Settings, layout: Layout, offsets: Mapping[int, GroupOffset]
             except RocstreamError as error:
                 refusals[partition] = error
             else:
-                kept += there
-                empty += not there
+                if cursor is None:
+                    empty += 1
+                else:
+                    kept[partition] = cursor
     finally:
         timer.cancel()
-    looked_at = kept + empty + len(refusals)
-    return State(kept, empty, layout.partitions - looked_at, refusals)
+    topic = settings.topics.events
+    known = {partition: one.epoch for partition, one in kept.items() if one.epoch != epochs.UNKNOWN}
+    for partition, end in _ends(settings, known).items():
+        cursor = kept[partition]
+        if end.cuts(cursor.taken, cursor.epoch):
+            problem = footing.replaced(cursor.offset, cursor.epoch, end)
+            refusals[partition] = footing.refused(problem, topic, partition)
+            del kept[partition]
+    looked_at = len(kept) + empty + len(refusals)
+    return State(len(kept), empty, layout.partitions - looked_at, refusals)
 
 
 def _look(
@@ -85,8 +105,8 @@ def _look(
     reader: Reader,
     offsets: Mapping[int, GroupOffset],
     given_up: threading.Event,
-) -> bool:
-    """Tell whether a partition has a state; raise what a worker would refuse it for."""
+) -> Cursor | None:
+    """Return where a partition's state ends, if it has one; raise what it would be refused for."""
     topic = settings.topics.events
     read = reader.read(layout.changelog, topic, [partition], given_up)
     pipeline = Pipeline(settings, topic, partition, topic_id=layout.events_id)
@@ -95,7 +115,7 @@ def _look(
         if found is not None:
             group = settings.kafka.group
             refuse_lost_state(group, layout.changelog, topic, partition, found)
-        return False
+        return None
     cursor = pipeline.cursor
     # Asked for once more: a worker that runs has moved on meanwhile, and so has the log.
     extent = reader.extents(topic, [partition], given_up)[partition]
@@ -103,4 +123,35 @@ def _look(
         raise footing.refused(gap, topic, partition)
     if found is not None:
         refuse_moved_by_hand(settings.kafka.group, partition, cursor, found)
-    return True
+    return cursor
+
+
+def _ends(settings: Settings, wanted: Mapping[int, int]) -> dict[int, End]:
+    """Ask the leaders where epochs end, as `epochs.ends` does; blocks some seconds.
+
+    Raises
+    ------
+    RocstreamError
+        When no broker lets us in.
+    """
+    topic = settings.topics.events
+
+    async def ask() -> dict[int, End]:
+        client = AIOKafkaClient(request_timeout_ms=_CALL_MS, **aiokafka(settings))
+        try:
+            await client.bootstrap()
+            await client.set_topics([topic])
+            return await epochs.ends(client, topic, wanted)
+        finally:
+            await client.close()
+
+    if not wanted:
+        return {}
+    try:
+        with quiet():
+            return asyncio.run(ask())
+    except errors.KafkaError as error:
+        raise RocstreamError(
+            f"where the leader epochs of {topic} end could not be asked, with the client that a "
+            f"worker reads with: {error}"
+        ) from error

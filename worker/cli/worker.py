@@ -17,8 +17,8 @@ def worker(
         typer.Option(
             "--accept-gap",
             help="Where the log does not go on from the saved position (records were deleted "
-            "unread, or the topic was made again), restart the windows empty with the first record "
-            'there is; the updates say so (`note` "gap").',
+            "unread or lost, or the topic was made again), restart the windows empty with the "
+            'first record there is; the updates say so (`note` "gap").',
         ),
     ] = False,
 ) -> None:

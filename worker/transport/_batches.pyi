@@ -5,6 +5,7 @@ class RecordBatch:
     base_offset: int
     next_offset: int
     producer_id: int
+    leader_epoch: int
     is_transactional: bool
     is_control_batch: bool
     compression_type: int

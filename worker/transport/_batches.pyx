@@ -16,6 +16,7 @@ cdef enum:
     # Where the parts of a batch begin. Older formats have length and magic at the same places.
     LENGTH = 8
     AFTER_LENGTH = 12
+    LEADER_EPOCH = 12
     MAGIC = 16
     CRC = 17
     ATTRIBUTES = 21
@@ -96,6 +97,7 @@ cdef class RecordBatch:
     cdef Py_ssize_t first, last
     cdef int16_t attributes
     cdef readonly int magic
+    cdef readonly int32_t leader_epoch
     cdef readonly int64_t base_offset, next_offset, producer_id
 
     @property
@@ -189,11 +191,13 @@ cdef RecordBatch batch_of(bytes data, Py_ssize_t start, Py_ssize_t end):
     batch.first = start
     batch.last = end
     batch.magic = header[MAGIC]
+    batch.leader_epoch = -1
     batch.base_offset = <int64_t> big_endian(header, 8)
     if batch.magic < 2:
         return batch
     if end - start < RECORDS:
         raise CorruptRecordException(f"it has {end - start} bytes")
+    batch.leader_epoch = <int32_t> big_endian(header + LEADER_EPOCH, 4)
     batch.attributes = <int16_t> big_endian(header + ATTRIBUTES, 2)
     batch.producer_id = <int64_t> big_endian(header + PRODUCER, 8)
     batch.next_offset = <int64_t> (

@@ -5,6 +5,9 @@ as if nothing had happened. Since Kafka 3.1 (KIP-516, version 13 of the request)
 id in the place of the name, compares it with its log's when it reads, and answers that it knows no
 such topic. aiokafka has no such request, so it is added here, between its fetcher and its
 connections; brokers that are older get what they always got.
+
+These fetches also tell the leader epoch of what was read before them, so that a log that was cut
+and written anew gives nothing either: see ``divergence``.
 """
 
 from __future__ import annotations
@@ -14,7 +17,11 @@ import base64
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
-from aiokafka.errors import UnknownTopicOrPartitionError
+from aiokafka.errors import (
+    NotLeaderForPartitionError,
+    OffsetOutOfRangeError,
+    UnknownTopicOrPartitionError,
+)
 from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.api import RequestStruct, Response
 from aiokafka.protocol.fetch import FetchRequest
@@ -30,11 +37,15 @@ from aiokafka.protocol.types import (
     TaggedFields,
 )
 
+from worker.transport.epochs import UNKNOWN
+from worker.transport.fetch import Read
 from worker.transport.versions import taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from io import BytesIO
+
+    from worker.transport.divergence import Divergence
 
 VERSION: Final = 13
 
@@ -42,6 +53,9 @@ PAUSE_SECONDS: Final = 0.1
 """Before the next fetch where the topic is not there: aiokafka would ask again at once."""
 
 _ID_BYTES: Final = 16
+
+_DIVERGING: Final = 0
+"""The tagged field with where the broker's log has parted from what was read; there only if so."""
 
 _UNKNOWN_ID, _OTHER_ID = 100, 103
 """What a broker answers when no topic has the id, and when its log is of a topic with another."""
@@ -60,7 +74,7 @@ class _Uuid(AbstractType[bytes]):  # type: ignore[misc]
 
 
 class _Tagged(Schema):  # type: ignore[misc]
-    """Fields with tagged ones behind them, of which none is sent and none is wanted."""
+    """Fields with tagged ones behind them, of which none is sent."""
 
     def encode(self, item: Sequence[Any]) -> bytes:
         fields: bytes = super().encode(item)
@@ -70,6 +84,14 @@ class _Tagged(Schema):  # type: ignore[misc]
         found: tuple[Any, ...] = super().decode(data)
         TaggedFields.decode(data)
         return found
+
+
+class _Partition(_Tagged):
+    """With one more field at the end: whether the log has diverged from what was read of it."""
+
+    def decode(self, data: BytesIO) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = Schema.decode(self, data)
+        return (*found, _DIVERGING in TaggedFields.decode(data))
 
 
 class FetchResponse(Response):  # type: ignore[misc]
@@ -89,7 +111,7 @@ class FetchResponse(Response):  # type: ignore[misc]
                     (
                         "partitions",
                         CompactArray(
-                            _Tagged(
+                            _Partition(
                                 ("partition", Int32),
                                 ("error_code", Int16),
                                 ("highwater_offset", Int64),
@@ -169,11 +191,16 @@ class Fetch(FetchRequest):  # type: ignore[misc]
         The fetch as aiokafka made it.
     ids
         By the topic's name.
+    read
+        What was read before the offset that is asked for, by partition.
     """
 
-    def __init__(self, asked: FetchRequest, ids: Mapping[str, bytes]) -> None:
+    def __init__(
+        self, asked: FetchRequest, ids: Mapping[str, bytes], read: Mapping[int, Read]
+    ) -> None:
         self.__dict__.update(asked.__dict__)
         self._ids = ids
+        self._read = read
 
     def prepare(self, versions: dict[int, tuple[int, int]]) -> Any:
         """Return what is sent to a broker that takes these versions of each request."""
@@ -194,7 +221,7 @@ class Fetch(FetchRequest):  # type: ignore[misc]
                 (
                     self._ids[topic],
                     [
-                        (partition, unknown, offset, unknown, unknown, most)
+                        (partition, unknown, offset, self._read[partition].epoch, unknown, most)
                         for partition, offset, most in partitions
                     ],
                 )
@@ -212,19 +239,27 @@ def raw(topic_id: str) -> bytes:
     return base64.b64decode(f"{topic_id}==".replace("-", "+").replace("_", "/"))
 
 
-def install(client: AIOKafkaClient, ids: Mapping[str, str], on_doubt: Callable[[], None]) -> None:
-    """Have a client fetch by id.
+def install(
+    client: AIOKafkaClient,
+    topic: str,
+    topic_id: str,
+    on_doubt: Callable[[], None],
+    divergence: Divergence,
+) -> None:
+    """Have a client fetch a topic by its id; others are fetched by name.
 
     Parameters
     ----------
     client
         Whose fetches these are.
-    ids
-        By the topic's name, in Kafka's spelling; topics without one are fetched by name.
+    topic, topic_id
+        Its name, and its id in Kafka's spelling.
     on_doubt
-        Called, in the client's thread, whenever a broker does not have a topic that was asked for.
+        Called, in the client's thread, whenever a broker does not have the topic.
+    divergence
+        Knows what was read of the topic, and is told of answers of a log that has no such records.
     """
-    known = {topic: raw(topic_id) for topic, topic_id in ids.items()}
+    known = {topic: raw(topic_id)}
     names = {topic_id: topic for topic, topic_id in known.items()}
     send = client.send
 
@@ -233,12 +268,22 @@ def install(client: AIOKafkaClient, ids: Mapping[str, str], on_doubt: Callable[[
     ) -> Any:
         if type(request) is not FetchRequest:
             return await send(node, request, group=group)
-        response = await send(node, Fetch(request, known), group=group)
+        read = {
+            number: Read(offset, divergence.epoch(number, offset))
+            for name, partitions in request.topics
+            if name == topic
+            for number, offset, _ in partitions
+        }
+        response = await send(node, Fetch(request, known, read), group=group)
         if isinstance(response, FetchResponse):
+            doubts, outside = _doubts(response, read)
             response.topics = [
-                (names[topic_id], [_in_old_words(one) for one in partitions])
-                for topic_id, partitions in response.topics
+                (names[told], [_in_old_words(one, doubts) for one in partitions])
+                for told, partitions in response.topics
             ]
+            if doubts:
+                await divergence.judge(doubts, outside)
+                await asyncio.sleep(PAUSE_SECONDS)
         if any(one[1] in _NOT_THERE for _, partitions in response.topics for one in partitions):
             on_doubt()
             await asyncio.sleep(PAUSE_SECONDS)
@@ -247,9 +292,24 @@ def install(client: AIOKafkaClient, ids: Mapping[str, str], on_doubt: Callable[[
     client.send = send_by_id
 
 
-def _in_old_words(partition: tuple[Any, ...]) -> tuple[Any, ...]:
+def _doubts(response: FetchResponse, read: Mapping[int, Read]) -> tuple[dict[int, Read], list[int]]:
+    """Return what was read of partitions whose log seems to be another; which lack the offset."""
+    doubts = {}
+    outside = []
+    for _, partitions in response.topics:
+        for number, error, *_, diverging in partitions:
+            beyond = error == OffsetOutOfRangeError.errno
+            if (diverging or beyond) and read[number].epoch != UNKNOWN:
+                doubts[number] = read[number]
+                outside += [number] if beyond else []
+    return doubts, outside
+
+
+def _in_old_words(partition: tuple[Any, ...], doubts: Mapping[int, Read]) -> tuple[Any, ...]:
     """Return an answer with an error that aiokafka knows: it then looks who leads."""
-    number, error, *rest = partition
-    if error not in _NOT_THERE:
-        return partition
-    return (number, UnknownTopicOrPartitionError.errno, *rest)
+    number, error, *rest, _ = partition
+    if number in doubts:
+        error = NotLeaderForPartitionError.errno
+    elif error in _NOT_THERE:
+        error = UnknownTopicOrPartitionError.errno
+    return (number, error, *rest)

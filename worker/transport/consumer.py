@@ -22,8 +22,9 @@ from faust.tables.recovery import RebalanceAgain
 from faust.transport.drivers import aiokafka as stock
 from faust.types import TP, ConsumerMessage
 
-from worker.transport import by_id, fetch, membership, outage
+from worker.transport import by_id, epochs, fetch, membership, outage
 from worker.transport.connection import make_no_topics
+from worker.transport.divergence import Divergence
 from worker.transport.offsets import OFFSET_MARK, GroupOffset
 
 if TYPE_CHECKING:
@@ -61,11 +62,13 @@ class ConsumerThread(stock.AIOKafkaConsumerThread):
         consumer._isolation_level = "read_committed"  # noqa: SLF001
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001
         job = cast("JobApp", self.app).job
-        if job.layout.events_id:
-            ids = {job.settings.topics.events: job.layout.events_id}
-            by_id.install(consumer._client, ids, job.ground.doubt)  # noqa: SLF001
+        topic, topic_id = job.settings.topics.events, job.layout.events_id
+        if topic_id:
+            client, subscriptions = consumer._client, consumer._subscription  # noqa: SLF001
+            told = Divergence(client, subscriptions, topic, job.cursor, job.fail_soon)
+            by_id.install(client, topic, topic_id, job.ground.doubt, told)
         kafka = job.settings.kafka
-        self._outage = outage.install(consumer._client, job.settings.topics.events, kafka.group)  # noqa: SLF001
+        self._outage = outage.install(consumer._client, topic, kafka.group)  # noqa: SLF001
         if kafka.group_instance_id is not None:
             membership.install(consumer._client, kafka.group_instance_id, job.replaced)  # noqa: SLF001
         return consumer
@@ -116,6 +119,12 @@ class ConsumerThread(stock.AIOKafkaConsumerThread):
             for tp, place in found.items()
             if place.offset >= 0
         }
+
+    async def epoch_ends(self, topic: str, wanted: Mapping[int, int]) -> dict[int, epochs.End]:
+        """Return where leader epochs of partitions end; those that nobody tells are left out."""
+        client = self._ensure_consumer()._client  # noqa: SLF001 - as above
+        told: dict[int, epochs.End] = await self.call_thread(epochs.ends, client, topic, wanted)
+        return told
 
 
 class Consumer(stock.Consumer):
@@ -259,6 +268,10 @@ class Consumer(stock.Consumer):
         topic = self.app.job.settings.topics.events
         found = await self._thread.group_offsets([TP(topic, p) for p in partitions])
         return {tp.partition: offset for tp, offset in found.items()}
+
+    async def epoch_ends(self, wanted: Mapping[int, int]) -> dict[int, epochs.End]:
+        """Return where leader epochs end, by partition of the events topic; as `epochs.ends`."""
+        return await self._thread.epoch_ends(self.app.job.settings.topics.events, wanted)
 
     def verify_event_path(self, now: float, tp: TP) -> None:
         """Do nothing: Faust's livelock detector looks at acks that are not kept here."""

@@ -10,16 +10,19 @@ when a response comes in, so that is where ours are put (its version is pinned).
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from aiokafka.consumer import fetcher
 from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
 from aiokafka.record.default_records import DefaultRecordBatch
 from aiokafka.record.legacy_records import LegacyRecordBatch
+from aiokafka.record.memory_records import MemoryRecords
 
 from config.errors import DecisionError
 from worker.events import native
 from worker.transport import codecs
+from worker.transport.epochs import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,6 +39,11 @@ if native.COMPILED:
 
 _MAGIC: Final = 2
 """The format since Apache Kafka 0.11; batches in older ones are left to aiokafka."""
+
+_START: Final = Struct(">qiib")
+"""What a batch begins with: offset, length of what follows, leader epoch, format."""
+
+_LENGTH_END: Final = 12
 
 
 class BatchError(DecisionError):
@@ -66,7 +74,11 @@ def unreadable(partition: TopicPartition, offset: int, why: Exception) -> BatchE
 class _Stopped(fetcher.PartitionRecords):  # type: ignore[misc]
     """Records up to the first batch that cannot be read: those before it are delivered first."""
 
+    _records: Any
     _fault: BatchError | None = None
+
+    leader_epoch = UNKNOWN
+    """Of the last batch before the position; markers are in batches too."""
 
     def _stop(self, offset: int, why: Exception) -> None:
         self._fault = unreadable(self._tp, offset, why)
@@ -76,6 +88,44 @@ class _Stopped(fetcher.PartitionRecords):  # type: ignore[misc]
         if self._fault is not None and not found:
             raise self._fault
         return found
+
+
+class PlainBatches:
+    """aiokafka's batches of a response, which do not tell their leader epoch, with it.
+
+    Parameters
+    ----------
+    raw
+        What the broker sent.
+
+    Attributes
+    ----------
+    leader_epoch
+        Of the batch that was taken last.
+    """
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+        self._batches = MemoryRecords(raw)
+        self._at = 0
+        self.leader_epoch = UNKNOWN
+
+    def size_in_bytes(self) -> int:
+        """Return how much the broker sent."""
+        return len(self._raw)
+
+    def has_next(self) -> bool:
+        """Tell whether there is another whole batch."""
+        return bool(self._batches.has_next())
+
+    def next_batch(self) -> Any:
+        """Return the next batch, None behind the last one; raises what aiokafka does."""
+        batch = self._batches.next_batch()
+        if batch is not None:
+            _, length, epoch, magic = _START.unpack_from(self._raw, self._at)
+            self._at += _LENGTH_END + length
+            self.leader_epoch = epoch if magic >= _MAGIC else UNKNOWN
+        return batch
 
 
 class RunRecords(_Stopped):
@@ -95,11 +145,14 @@ class RunRecords(_Stopped):
         found: list[Record] = []
         try:
             found.extend(islice(self._records_iterator, most))
+            # The iterator opens a batch when it needs a record of it.
+            self.leader_epoch = self._records.leader_epoch
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - damage looks like anything
             # What a list took before the error stays in it.
             self._stop(self.next_fetch_offset, error)
+            self.leader_epoch = UNKNOWN
         return self._check(found)
 
 
@@ -111,9 +164,9 @@ class BlockRecords(_Stopped):
     offset that was asked for left out. Its position moves behind a batch with its last record.
     """
 
-    _records: Any
     _open: Block | None = None
     _behind = 0
+    _opened_epoch = UNKNOWN
 
     def take(self, most: int | None) -> Sequence[Record]:
         """Return the next records, `most` of them unless there are fewer.
@@ -136,7 +189,7 @@ class BlockRecords(_Stopped):
             parts.append(part)
             taken += len(part)
             self._open = block[len(part) :]
-            self.next_fetch_offset = part[-1].offset + 1 if self._open else self._behind
+            self._move(part[-1].offset + 1 if self._open else self._behind)
         return self._check(_block.block_of_blocks(parts))
 
     def _unpack_records(self) -> Iterator[Record]:
@@ -151,7 +204,7 @@ class BlockRecords(_Stopped):
                 block = self._opened(batch)
                 if block:
                     return block
-                self.next_fetch_offset = self._behind
+                self._move(self._behind)
                 batch = None
         except MemoryError:
             raise
@@ -159,13 +212,17 @@ class BlockRecords(_Stopped):
             self._stop(self.next_fetch_offset if batch is None else batch.base_offset, error)
         return None
 
+    def _move(self, offset: int) -> None:
+        self.next_fetch_offset, self.leader_epoch = offset, self._opened_epoch
+
     def _opened(self, batch: Any) -> Block | None:
         """Return the records of a batch that are for us."""
+        epoch = batch.leader_epoch
         if batch.magic < _MAGIC:
             batch = LegacyRecordBatch(bytes(batch.raw), batch.magic)
         if self._check_crcs and not batch.validate_crc():
             raise CorruptRecordException("it fails its checksum")
-        self._behind = batch.next_offset
+        self._behind, self._opened_epoch = batch.next_offset, epoch
         return None if self._is_passed_over(batch) else self._decoded(batch)
 
     def _is_passed_over(self, batch: Any) -> bool:
@@ -204,19 +261,27 @@ class Run:
         there is none: control records, aborted transactions, compaction. All may be missing.
     unread
         Offsets that the log held behind the run when it was fetched.
+    epoch
+        Leader epoch of the last batch in the stretch, `UNKNOWN` where a broker gives none.
     opening
         Which opening of tasks it was fetched for; the job numbers them.
     """
 
-    __slots__ = ("end", "opening", "records", "start", "unread")
+    __slots__ = ("end", "epoch", "opening", "records", "start", "unread")
 
     def __init__(
-        self, records: Sequence[Record] = (), start: int = 0, end: int = 0, unread: int = 0
+        self,
+        records: Sequence[Record] = (),
+        start: int = 0,
+        end: int = 0,
+        unread: int = 0,
+        epoch: int = UNKNOWN,
     ) -> None:
         self.records = records
         self.start = start
         self.end = end
         self.unread = unread
+        self.epoch = epoch
         self.opening = 0
 
     def __len__(self) -> int:
@@ -225,6 +290,13 @@ class Run:
     def __bool__(self) -> bool:
         """Whether it leads on in the log; aiokafka delivers what is true, records or none."""
         return self.end != self.start
+
+
+class Read(NamedTuple):
+    """How far a partition was read, and the leader epoch of the batch before that offset."""
+
+    offset: int
+    epoch: int
 
 
 class RunResult(fetcher.FetchResult):  # type: ignore[misc]
@@ -244,9 +316,13 @@ class RunResult(fetcher.FetchResult):  # type: ignore[misc]
         before = state.position
         records = self._partition_records.take(max_records)
         self._update_position()
+        epoch = self._partition_records.leader_epoch
+        if state.position != before:
+            state.read = Read(state.position, epoch)
         if max_records is None or len(records) < max_records:
             self._partition_records = None
-        return Run(records, before, state.position, max((state.highwater or 0) - state.position, 0))
+        unread = max((state.highwater or 0) - state.position, 0)
+        return Run(records, before, state.position, unread, epoch)
 
 
 def install(module: Any = fetcher) -> None:
@@ -263,4 +339,5 @@ def install(module: Any = fetcher) -> None:
         module.MemoryRecords = _batches.Batches
         module.PartitionRecords = BlockRecords
     else:
+        module.MemoryRecords = PlainBatches
         module.PartitionRecords = RunRecords

@@ -9,6 +9,7 @@ from config.errors import DecisionError
 if TYPE_CHECKING:
     from worker.pages import Cursor
     from worker.transport.changelog import Extent
+    from worker.transport.epochs import End
 
 
 def made_again(topic: str, was: str, found: str) -> str:
@@ -19,7 +20,28 @@ def made_again(topic: str, was: str, found: str) -> str:
     )
 
 
-def gap(cursor: Cursor, topic: str, topic_id: str, extent: Extent) -> str | None:
+def replaced(offset: int, epoch: int, end: End) -> str:
+    """Say that the records before an offset, the last of a leader epoch, are not the log's."""
+    kept = (
+        f"records of that epoch end at {end.offset}"
+        if end.epoch == epoch
+        else f"no records of that epoch are there, and those of epoch {end.epoch} end at "
+        f"{end.offset}"
+    )
+    return (
+        f"the log does not hold what was read from it: next offset is {offset}, behind records of "
+        f"leader epoch {epoch}, but {kept}, so records were lost and others may stand in their "
+        "place (an unclean leader election, or a broker that lost what it had acknowledged)"
+    )
+
+
+def gap(
+    cursor: Cursor,
+    topic: str,
+    topic_id: str,
+    extent: Extent,
+    end: End | None = None,
+) -> str | None:
     """Return why the log does not go on where the state ends; None when it does.
 
     Parameters
@@ -30,6 +52,8 @@ def gap(cursor: Cursor, topic: str, topic_id: str, extent: Extent) -> str | None
         The events topic as it is; the id is "" where the broker gives none.
     extent
         What its partition holds.
+    end
+        Where the cursor's leader epoch ends there; None where nobody told.
 
     Raises
     ------
@@ -54,6 +78,8 @@ def gap(cursor: Cursor, topic: str, topic_id: str, extent: Extent) -> str | None
             f"the log ends before the state does: next offset is {cursor.offset}, the log's "
             f"end {extent.end}, so records were lost or the topic was made again"
         )
+    if end is not None and cursor.epoch >= 0 and end.cuts(cursor.taken, cursor.epoch):
+        return replaced(cursor.offset, cursor.epoch, end)
     return None
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from config import Settings
     from worker.pages import Cursor
     from worker.transport.changelog import Extent
+    from worker.transport.epochs import End
     from worker.transport.layout import Layout
 
 log = structlog.get_logger(__name__)
@@ -150,15 +151,17 @@ class Ground:
             return extent.start
         return extent.end
 
-    def reaches_back(self, partition: int, cursor: Cursor, extent: Extent) -> bool:
+    def reaches_back(self, partition: int, cursor: Cursor, extent: Extent, end: End | None) -> bool:
         """Tell whether the log goes on where the state ends; False only if gaps are accepted.
+
+        The others are as for `footing.gap`.
 
         Raises
         ------
         DecisionError
             When it does not, and gaps are not accepted.
         """
-        problem = footing.gap(cursor, self._topic, self._layout.events_id, extent)
+        problem = footing.gap(cursor, self._topic, self._layout.events_id, extent, end)
         if problem is None:
             return True
         if self._accept_gap:

@@ -20,8 +20,10 @@ from faust.app.base import BootStrategy
 
 from config.errors import DecisionError, RocstreamError, SettingsError
 from config.kafka import librdkafka
+from worker.pages import CURSOR_KEY, StateError, unpack_cursor
 from worker.pipeline import Pipeline
 from worker.transport.changelog import Reader, Restored
+from worker.transport.epochs import UNKNOWN
 from worker.transport.ground import Ground
 from worker.transport.machine import make_room
 from worker.transport.offsets import GroupOffset, refuse_lost_state, refuse_moved_by_hand
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from config import Settings
     from worker.pages import Cursor
     from worker.transport.consumer import Consumer
+    from worker.transport.epochs import End
     from worker.transport.fetch import Run
     from worker.transport.layout import Layout
     from worker.transport.tables import TableManager, WindowTable
@@ -135,6 +138,15 @@ class Job:
         if not self.failed.done():
             self.failed.set_result(error)
 
+    def fail_soon(self, error: BaseException) -> None:
+        """End the job as `fail` does. May be called from any thread."""
+        self.failed.get_loop().call_soon_threadsafe(self.fail, error)
+
+    def cursor(self, partition: int) -> Cursor | None:
+        """Return where the task of a partition stands, if it has one. From any thread."""
+        task = self.tasks.get(partition)
+        return None if task is None else task.pipeline.cursor
+
     def replaced(self) -> None:
         """End the job: another worker has its instance id. May be called from any thread."""
         kafka = self.settings.kafka
@@ -143,7 +155,7 @@ class Job:
             f"group {kafka.group} under this name, so this one leaves: give each worker a name of "
             "its own"
         )
-        self.failed.get_loop().call_soon_threadsafe(self.fail, error)
+        self.fail_soon(error)
 
     def find(self, message: Message) -> Task | None:
         """Return the task that a run belongs to; None when the run is of another assignment."""
@@ -290,8 +302,10 @@ class Job:
             check()
             committed = await self._group_offsets(partitions)
             check()
+            ends = await self._epoch_ends(restored)
+            check()
             tasks = await self._call(
-                self._build, partitions, generation, producers, restored, committed
+                self._build, partitions, generation, producers, restored, committed, ends
             )
             check()
         except BaseException:
@@ -354,6 +368,21 @@ class Job:
             return {}
         return await cast("Consumer", self._app.consumer).group_offsets(partitions)
 
+    async def _epoch_ends(self, restored: Restored) -> dict[int, End]:
+        """Ask where the leader epochs end that states were made of, by partition.
+
+        What nobody tells is left out: the first fetch will tell, to brokers that compare.
+        """
+        wanted = {}
+        for partition, records in restored.records.items():
+            # A cursor that cannot be read is refused when its state is built.
+            with contextlib.suppress(KeyError, StateError):
+                wanted[partition] = unpack_cursor(records[CURSOR_KEY]).epoch
+        wanted = {partition: epoch for partition, epoch in wanted.items() if epoch != UNKNOWN}
+        if self._app is None or not wanted:
+            return {}
+        return await cast("Consumer", self._app.consumer).epoch_ends(wanted)
+
     def _build(
         self,
         partitions: list[int],
@@ -361,6 +390,7 @@ class Job:
         producers: dict[int, TaskProducer],
         restored: Restored,
         committed: dict[int, GroupOffset],
+        ends: dict[int, End],
     ) -> list[tuple[Task, bool]]:
         """Rebuild each task's windows; tell beside it whether its cursor is committed already."""
         if self._table is None:
@@ -379,7 +409,9 @@ class Job:
             if (found := committed.get(partition)) is not None:
                 self._compare(pipeline.cursor, partition, found, had_state=had_state)
             extent = restored.inputs[partition]
-            kept = had_state and self.ground.reaches_back(partition, pipeline.cursor, extent)
+            kept = had_state and self.ground.reaches_back(
+                partition, pipeline.cursor, extent, ends.get(partition)
+            )
             if not kept:
                 pipeline.start_at(self.ground.begin(extent, gap=had_state), gap=had_state)
             task = Task(

@@ -158,7 +158,7 @@ class Task:
         self._next, self._unread = run.end, run.unread
         if self._stretched and not self.lags:
             self._hurry.set()
-        for _ in self.pipeline.process(run.records):
+        for _ in self.pipeline.process(run.records, run.epoch):
             self._idle.clear()
             self._wake.set()
             if self.pipeline.buffered:
@@ -169,7 +169,7 @@ class Task:
                 await self._room.wait()
             if self.closing or self.dead:
                 return
-        self.pipeline.pass_over(run.end)
+        self.pipeline.pass_over(run.end, run.epoch)
         if len(run):
             self._wake_up()
         elif self._later is None:
