@@ -1,4 +1,4 @@
-"""The changelog is read to its end, whatever lies there."""
+"""The changelog is read to its end, whatever lies there, and it is missed when it is gone."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from commands import rocstream
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 from structlog.testing import capture_logs
 
 from worker.transport import changelog as module
@@ -15,6 +22,8 @@ from worker.transport.changelog import Extent, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from jobs import Job
 
 pytestmark = pytest.mark.broker
 
@@ -65,3 +74,33 @@ def test_a_changelog_is_read_to_ends_that_hold_no_record(
     assert progress[-1]["partitions_to_go"] == 0
     (told,) = [line for line in logs if line["event"] == "state read"]
     assert told["records"] == progress[-1]["records"] == 5
+
+
+def test_a_changelog_that_was_made_again_begins_nothing_anew(fed_job: Callable[[int], Job]) -> None:
+    """All events are still there: they would be counted, and published, once more."""
+    job = fed_job(100)
+    changelog = job.settings.changelog
+    # As brokers do by themselves that make topics which are asked for.
+    job.make_again(changelog)
+    with job.worker() as worker:
+        assert worker.exit_code() == 2, worker.text()[-3000:]
+        assert f"{changelog} (the changelog) has cleanup.policy = delete" in worker.text()
+        assert "set cleanup.policy = compact on it" in worker.text()
+    compacted = ConfigResource(
+        ResourceType.TOPIC,
+        changelog,
+        incremental_configs=[
+            ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
+        ],
+    )
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    admin.incremental_alter_configs([compacted])[compacted].result(20)
+    checked = rocstream("check", "-c", job.path)
+    assert checked.code == 3
+    sentence = next(line for line in checked.out.splitlines() if "holds no state" in line)
+    for part in (changelog, "partition 0", "offset 100", "`rocstream reset`"):
+        assert part in sentence
+    with job.worker() as worker:
+        assert worker.exit_code() == 3, worker.text()[-3000:]
+        assert sentence.removeprefix("✗ ") in worker.text()
+    assert len(job.updates(2)) == 2

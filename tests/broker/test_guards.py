@@ -144,27 +144,6 @@ def test_a_static_member_that_comes_back_in_time_disturbs_nobody(
         assert stays.text().count("tasks parked") == rebalances
 
 
-def test_a_changelog_that_is_gone_begins_nothing_anew(fed_job: Callable[[int], Job]) -> None:
-    """All events are still there: they would be counted, and published, once more."""
-    job = fed_job(100)
-    admin = AdminClient({"bootstrap.servers": job.servers})
-    admin.delete_topics([job.settings.changelog])[job.settings.changelog].result(20)
-    job.create_topics()
-    checked = rocstream("check", "-c", job.path)
-    assert checked.code == 3
-    sentence = next(line for line in checked.out.splitlines() if "holds no state" in line)
-    for part in (job.settings.changelog, "partition 0", "offset 100", "`rocstream reset`"):
-        assert part in sentence
-    with job.worker() as worker:
-        assert worker.exit_code() == 3, worker.text()[-3000:]
-        assert sentence.removeprefix("✗ ") in worker.text()
-    assert len(job.updates(2)) == 2
-    moved = rocstream("reset", "-c", job.path, "--to-offset", "100", "--yes")
-    assert moved.code == 0, moved.err
-    with job.worker() as worker:
-        worker.wait_until_ready()
-
-
 def test_check_tells_what_a_worker_would_refuse(fed_job: Callable[[int], Job]) -> None:
     job = fed_job(200)
     fine = rocstream("check", "-c", job.path)

@@ -172,9 +172,12 @@ format = "json"
         else:
             producer.abort_transaction(20)
 
-    def make_events_again(self, seconds: float = 20) -> None:
-        """Delete the events topic and make it anew; its name is free some time after that."""
-        topic = self.settings.topics.events
+    def make_events_again(self) -> None:
+        """Delete the events topic and make it anew."""
+        self.make_again(self.settings.topics.events)
+
+    def make_again(self, topic: str, seconds: float = 20) -> None:
+        """Delete a topic and make it with the broker's settings, once its name is free again."""
         admin = AdminClient({"bootstrap.servers": self.servers})
         admin.delete_topics([topic])[topic].result(20)
         deadline = time.monotonic() + seconds

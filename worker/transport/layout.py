@@ -9,14 +9,15 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from config.errors import RocstreamError, SettingsError
-from worker.admin import Cluster, plans
+from worker.admin import Cluster, faults, plans
 from worker.messages import BATCH_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
     from threading import Event
 
     from config import Settings
+    from worker.admin import Topic
 
 log = structlog.get_logger(__name__)
 
@@ -80,8 +81,8 @@ def survey(settings: Settings, stop: Event) -> Layout | None:
     Raises
     ------
     SettingsError
-        When a topic is missing, the changelog does not have the partitions of the events, or a
-        broker does not let us in.
+        When a topic is missing, the changelog does not have the partitions of the events or is not
+        compacted, or a broker does not let us in.
     CertificateError
         When the broker's certificate is not valid now.
     RocstreamError
@@ -106,7 +107,11 @@ def survey(settings: Settings, stop: Event) -> Layout | None:
     if events_id is None:
         return None
     updates, rejected = settings.topics.updates, settings.topics.rejected
-    limits = _limits(cluster, (updates, rejected, changelog))
+    found = cluster.topics((updates, rejected, changelog))
+    # Kept by age, it would lose the oldest pages of windows, and silent keys, without a trace.
+    for fault in faults(needed[-1]._replace(mirrors_events=False), found.get(changelog)):
+        raise SettingsError(fault)
+    limits = _limits(found)
     return Layout(
         counts[events],
         events_id,
@@ -137,10 +142,9 @@ def _wait(cluster: Cluster, stop: Event) -> bool:
     return False
 
 
-def _limits(cluster: Cluster, names: Iterable[str]) -> dict[str, int]:
+def _limits(topics: Mapping[str, Topic]) -> dict[str, int]:
     """Return the ``max.message.bytes`` of topics, as far as they are told."""
-    found = cluster.topics(names)
-    told = {name: topic.settings.get("max.message.bytes") for name, topic in found.items()}
+    told = {name: topic.settings.get("max.message.bytes") for name, topic in topics.items()}
     return {name: int(limit) for name, limit in told.items() if limit}
 
 
