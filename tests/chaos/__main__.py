@@ -101,8 +101,8 @@ def soak(
 ) -> None:
     """Work at a steady rate for long; sample memory, lag and CPU, and follow every update.
 
-    Exit code 1 when an update was missing, repeated or out of order, events were left unread, the
-    worker ended, or the machine could not send at the rate.
+    Exit code 1 when an update was missing, repeated or out of order, events were left unread,
+    memory rose, the worker ended, or the machine could not send at the rate.
     """
     result = soak_run.run(minutes, rate, table)
     if picture is not None:

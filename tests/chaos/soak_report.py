@@ -15,10 +15,14 @@ if TYPE_CHECKING:
     from crew import Ended
 
 WARM_UP = 0.25
-"""The part of the run in which windows fill up, left out of means and slope."""
+"""The part of the run in which windows fill up, left out of means."""
 
 STEADY = 0.99
 """The part of the rate asked for that must have been sent: else it was another load."""
+
+FLAT = 0.02
+"""By this part of itself memory may rise from the second quarter of the run to the last one. By
+about as much it goes up and down with the size of what a fetch brings."""
 
 
 class Sample(NamedTuple):
@@ -59,8 +63,13 @@ class Result(NamedTuple):
 
     @property
     def good(self) -> bool:
-        """Whether the load was sent, every update came once and in order, and the worker stayed."""
-        return self.sent_all and not (self.faults or self.lag or self.ended)
+        """Whether the load was sent, every update came once, the worker stayed, and its memory."""
+        return self.sent_all and self.flat and not (self.faults or self.lag or self.ended)
+
+    @property
+    def flat(self) -> bool:
+        """Whether memory stayed where it was once windows were full."""
+        return not self.growth > FLAT
 
     @property
     def sent_all(self) -> bool:
@@ -81,12 +90,13 @@ class Result(NamedTuple):
         return float(np.mean(self.values(name)))
 
     @property
-    def slope(self) -> float:
-        """The growth of resident memory in MB an hour, once windows are full."""
-        if len(self.warm) < 2:
+    def growth(self) -> float:
+        """The part by which memory rose from the second quarter of the run to the last one."""
+        quarter = len(self.samples) // 4
+        if not quarter:
             return float("nan")
-        hours = np.array(self.values("seconds")) / 3600
-        return float(np.polyfit(hours, self.values("resident_mb"), 1)[0])
+        memory = [sample.resident_mb for sample in self.samples]
+        return float(np.median(memory[-quarter:]) / np.median(memory[quarter : 2 * quarter]) - 1)
 
 
 def tell(samples: list[Sample], table: Path | None) -> None:
@@ -157,6 +167,8 @@ def _lines(result: Result) -> Iterator[str]:
     )
     if not result.sent_all:
         yield "The load was less than what was asked for: it proves nothing about that rate."
+    if not result.flat:
+        yield f"Memory rose by more than {FLAT:.0%}."
     yield ""
     rows = {
         "events": f"{result.events:,}",
@@ -171,7 +183,9 @@ def _lines(result: Result) -> Iterator[str]:
         "lag by the group's offsets, largest": f"{max(result.values('lag')):,} records",
         "memory once warm": f"{warm[0].resident_mb:.1f} MB",
         "memory at the end": f"{warm[-1].resident_mb:.1f} MB",
-        "its slope once warm": f"{result.slope:+.1f} MB an hour",
+        "its growth, second quarter to last": (
+            "too few samples" if np.isnan(result.growth) else f"{result.growth:+.1%}"
+        ),
     }
     for name in ("worker", "broker", "load", "checker"):
         rows[f"CPU of the {name}"] = f"{result.mean(f'{name}_cpu'):.0f} % of a core"

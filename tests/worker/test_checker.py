@@ -42,7 +42,7 @@ class Run(NamedTuple):
 @pytest.fixture(scope="module")
 def chaos() -> Iterator[dict[str, Any]]:
     """The modules of the fault runs, which are scripts and no package."""
-    names = ("checker", "reading", "stream", "understanding")
+    names = ("checker", "reading", "soak_report", "stream", "understanding")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(CHAOS))
         yield {name: __import__(name) for name in names}
@@ -163,3 +163,27 @@ def test_dead_letters_are_compared(run: Run) -> None:
         letters[0]._replace(headers=letters[0].headers | {"rocstream-reason": b"key_empty: no"}),
     ):
         assert found(run, updates, [wrong, *letters[1:]]) == {"rejections wrong"}
+
+
+@pytest.mark.parametrize(("megabytes_a_minute", "good"), [(0.0, True), (-1.0, True), (0.5, False)])
+def test_a_soak_in_which_memory_rises_is_found(
+    chaos: dict[str, Any], *, megabytes_a_minute: float, good: bool
+) -> None:
+    soak = chaos["soak_report"]
+    # It goes up and down by a megabyte, and windows fill up in the first minutes.
+    samples = [
+        soak.Sample(
+            10.0 * at,
+            1000.0,
+            10.0,
+            0,
+            0.1,
+            0.2,
+            160 + min(at, 20) + at % 2 + megabytes_a_minute * at / 6,
+            *[1.0] * 4,
+        )
+        for at in range(180)
+    ]
+    result = soak.Result(1000.0, samples, 0, 1, 1, 0, [])
+    assert result.good is good
+    assert ("Memory rose" in soak.report(result)) is not good
