@@ -44,6 +44,29 @@ ALIKE_SECONDS: Final = 30.0
 _VARYING: Final = re.compile(
     r"\[[^\]]*#[^\]]*\] |\[thrd:.*?\](?=: )|TxnCoordinator: |(?<=\d)/\w+(?=:)| \(after .*\)$"
 )
+# How it tells of a broker that has closed a connection, takes none, or is late; not of other
+# faults, whose cause stands in the settings. Whoever has to wait for the broker says so.
+_SAID_BY: Final = r" \[[^\]]*\] \[thrd:.*?\]: "
+_BROKER: Final = r"(?:\w+Coordinator: )?(\S+:\d+|\w+Coordinator)(?:/\w+)?"
+_CLOSED, _REFUSED = r"Disconnected: ", r"Connect to \S+ failed: "
+_IN_WORDS: Final = tuple(
+    (re.compile(words), meaning)
+    for words, meaning in (
+        (
+            rf"FAIL{_SAID_BY}{_BROKER}: (?:{_CLOSED}|{_REFUSED})([^:(]*[^:( ]).*",
+            r"the connection to the broker \1 is lost and made again: \2",
+        ),
+        (
+            rf"REQTMOUT{_SAID_BY}{_BROKER}: Timed out .*",
+            r"the broker \1 does not answer in time, and is asked again",
+        ),
+        (
+            rf"GETPID{_SAID_BY}Failed to acquire \w+ PID from broker {_BROKER}: (.*): retrying",
+            r"the broker \1 has not let a task begin yet, and is asked again: \2",
+        ),
+        (rf"TXNERR{_SAID_BY}Current transaction failed(.*)", r"a transaction has failed\1"),
+    )
+)
 _BREAKS: Final = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 
 
@@ -143,16 +166,22 @@ class _Alike(logging.Filter):
         """Tell whether a line is to be shown."""
         text = _VARYING.sub("", record.getMessage())
         at, more = self._shown.get(text, (0.0, 0))
-        if record.created - at < ALIKE_SECONDS:
+        # A clock that is set back makes none of them the last for hours.
+        if 0 <= record.created - at < ALIKE_SECONDS:
             self._shown[text] = (at, more + 1)
             return False
         if len(self._shown) >= self._MOST:
             self._shown.clear()
         self._shown[text] = (record.created, 0)
+        said = record.getMessage()
+        for words, meaning in _IN_WORDS:
+            if (found := words.fullmatch(said)) is not None:
+                record.levelno, record.levelname = logging.INFO, "INFO"
+                said = found.expand(meaning)
         if more:
-            record.msg = f"{record.getMessage()} ({more} more like the one before)"
-            record.args = ()
-        return True
+            said = f"{said} ({more} more like the one before)"
+        record.msg, record.args = said, ()
+        return logging.getLogger(record.name).isEnabledFor(record.levelno)
 
 
 def _useful(record: logging.LogRecord) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -183,6 +184,78 @@ def test_how_many_were_alike_is_told_with_the_next(monkeypatch: pytest.MonkeyPat
     assert "more like" not in first
     assert next_.endswith("(3 more like the one before)")
     assert last == first
+
+
+def test_a_lost_connection_of_librdkafka_is_told_in_words() -> None:
+    """A broker that is restarted in an orderly way closes its connections: nothing is wrong."""
+    stream = io.StringIO()
+    configure(stream)
+    fail(1, 9092)
+    said = logging.getLogger(log.LIBRDKAFKA)
+    head = "FAIL [rocstream#producer-1] [thrd:TxnCoordinator]: "
+    closed = (
+        "Disconnected: connection closed by peer: receive 0 after POLLIN (after 9ms in state UP)"
+    )
+    said.error("%sTxnCoordinator: kafka-1:9093: %s", head, closed)
+    untrusted = "ssl://kafka-1:9093/1: SSL handshake failed: certificate verify failed (after 9ms)"
+    said.error(head + untrusted)
+    refused, lost, other = lines(stream)
+    assert (refused["level"], lost["level"], other["level"]) == ("info", "info", "error")
+    begin = "the connection to the broker"
+    assert refused["event"] == f"{begin} 127.0.0.1:9092 is lost and made again: refused"
+    assert (
+        lost["event"] == f"{begin} kafka-1:9093 is lost and made again: connection closed by peer"
+    )
+    assert other["event"] == head + untrusted
+
+
+LATE = "[me#producer-3] [thrd:TxnCoordinator]: TxnCoordinator/1: Timed out InitProducerIdRequest"
+GETPID = "[me#producer-3] [thrd:main]: Failed to acquire transactional PID from broker"
+ASKED = "and is asked again"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (f"REQTMOUT {LATE}", f"the broker TxnCoordinator does not answer in time, {ASKED}"),
+        (
+            "REQTMOUT [me#producer-3] [thrd:k:9/1]: k:9/1: Timed out 1 in-flight, 0 retry-queued",
+            f"the broker k:9 does not answer in time, {ASKED}",
+        ),
+        (
+            f"GETPID {GETPID} TxnCoordinator/1: Local: Timed out: retrying",
+            f"the broker TxnCoordinator has not let a task begin yet, {ASKED}: Local: Timed out",
+        ),
+        (
+            "TXNERR [me#producer-3] [thrd:k:9/1]: Current transaction failed in state Begin: 7",
+            "a transaction has failed in state Begin: 7",
+        ),
+    ],
+)
+def test_what_passes_by_itself_is_told_in_words(line: str, words: str) -> None:
+    stream = io.StringIO()
+    configure(stream)
+    logging.getLogger(log.LIBRDKAFKA).warning(line)
+    (told,) = lines(stream)
+    assert (told["level"], told["event"]) == ("info", words)
+
+
+def test_lost_connections_are_not_told_to_whoever_wants_warnings() -> None:
+    stream = io.StringIO()
+    configure(stream, level="warning")
+    fail(1, 9092)
+    assert not lines(stream)
+
+
+def test_a_clock_that_is_set_back_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    configure(stream)
+    fail(1, 9092)
+    an_hour_ago = time.time() - 3_600
+    monkeypatch.setattr(time, "time", lambda: an_hour_ago)
+    monkeypatch.setattr(time, "time_ns", lambda: int(an_hour_ago * 1e9))
+    fail(1, 9092)
+    assert len(lines(stream)) == 2
 
 
 def test_at_debug_all_that_is_alike_is_shown() -> None:
