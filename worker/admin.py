@@ -35,7 +35,8 @@ SAFE_REPLICATION: Final = 3
 
 _ATTEMPT_SECONDS: Final = 1.0
 # Which of librdkafka's threads said it, and after how long.
-_NOISE: Final = re.compile(r"^\S+/(bootstrap|\d+): | \(after [^)]*\)")
+_NOISE: Final = re.compile(r"^\S+/(bootstrap|\d+): | \(after .*\)")
+_UNREACHED: Final = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT})  # noqa: SLF001 - public constants
 _MONTH: Final = timedelta(days=30)
 
 
@@ -206,6 +207,8 @@ class Cluster:
         client: dict[str, Any] = {
             # The client's own lines about each failed connection would bury our one sentence.
             "log_level": 0,
+            # A connection that brings nothing any more would be held for a minute.
+            "socket.timeout.ms": int(CALL_SECONDS * 1000),
             **librdkafka(settings, "admin"),
             "error_cb": self._on_error,
         }
@@ -249,12 +252,37 @@ class Cluster:
 
     def away(self) -> str:
         """Return the sentence that says no broker answers, and what it depends on."""
-        told = _NOISE.sub("", self._last_error)
+        told = self.trouble()
         why = f" ({told})" if told else ""
         return (
             f"no Kafka broker answers at {self.servers}{why}: start it, or correct "
             "kafka.bootstrap_servers or [kafka.security]"
         )
+
+    def reach(self) -> None:
+        """See to it that a broker is also there where it says itself that it is.
+
+        Raises
+        ------
+        BrokerAwayError
+            When none is, with the address that was tried.
+        """
+        try:
+            self.client.describe_cluster(request_timeout=WAIT_SECONDS).result()
+        except KafkaException as error:
+            if error.args[0].code() not in _UNREACHED:
+                # It was reached, and says so itself.
+                return
+            self.client.poll(0)
+            raise BrokerAwayError(
+                f"the broker at {self.servers} answers, and none does at the addresses that the "
+                f"brokers give themselves ({self.trouble() or _text(error)}): correct their "
+                "advertised.listeners, the name service or the firewall"
+            ) from error
+
+    def trouble(self) -> str:
+        """Return what was wrong with a connection last, since a broker answered; "" if nothing."""
+        return _NOISE.sub("", self._last_error)
 
     def refusal(self) -> RocstreamError | None:
         """Return what keeps us out, when it is not that no broker is there."""

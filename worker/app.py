@@ -49,6 +49,10 @@ for it would be for good; that it is alive is told by its heartbeats."""
 
 SESSION_SECONDS: Final = 10.0
 
+REQUEST_SECONDS: Final = 30.0
+"""After so long without an answer a connection is given up: its other end may be long gone. A join
+that takes longer is made again, by the same member."""
+
 
 def run(settings: Settings, *, accept_gap: bool = False) -> None:
     """Work until SIGINT or SIGTERM, then finish, commit and leave the group.
@@ -89,6 +93,7 @@ def build(job: Job) -> JobApp:
         broker_commit_interval=1.0,
         broker_max_poll_interval=NEVER_SECONDS,
         broker_max_poll_records=RUN_RECORDS,
+        broker_request_timeout=REQUEST_SECONDS,
         broker_session_timeout=SESSION_SECONDS,
         broker_heartbeat_interval=SESSION_SECONDS / 3,
         consumer_auto_offset_reset="earliest",
@@ -164,7 +169,7 @@ async def _work(
     asked = asyncio.create_task(stop.wait())
     starting = asyncio.create_task(app.start())
     crashed = asyncio.create_task(app.wait_for_crash())
-    watching = asyncio.create_task(job.watch_identity())
+    watching = asyncio.create_task(job.watch_topics())
     try:
         await asyncio.wait((starting, asked, crashed, job.failed), return_when="FIRST_COMPLETED")
         if starting.done() and (error := starting.exception()) is not None:

@@ -172,6 +172,18 @@ def test_a_topic_that_takes_no_message_of_ours_ends_the_worker(
         assert job.settings.topics.updates in last
 
 
+def test_a_clock_that_topics_do_not_take_ends_the_worker(new_job: Callable[..., Job]) -> None:
+    """No clock here may be set, so the topic takes what is not older than its arrival."""
+    job = new_job(partitions=1)
+    job.configure(job.settings.changelog, message_timestamp_before_max_ms="0")
+    job.produce([(b"k", GOOD)])
+    with job.worker() as worker:
+        assert worker.exit_code() == 1, worker.text()[-3000:]
+        last = worker.text().splitlines()[-1]
+        assert "this machine's clock and the broker's lie further apart than a topic takes" in last
+        assert job.settings.changelog in last
+
+
 def test_the_bad_elements_of_a_columnar_record_share_a_rejection(
     new_job: Callable[..., Job],
 ) -> None:

@@ -7,22 +7,26 @@ import signal
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
+import brokers
+import kafka_proxy
 import pytest
+import structlog
 from commands import rocstream
 from computed import assert_exactly, expected_updates, reference_h, tied_events
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
-from jobs import GOOD
+from jobs import GOOD, MONITOR, Job
 
+import config
 from config.errors import RocstreamError
-from worker import rights
+from worker import admin, rights
 from worker.admin import Cluster
+from worker.cli.check import findings
 from worker.transport import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from jobs import Job
+    from pathlib import Path
 
 pytestmark = pytest.mark.broker
 
@@ -50,6 +54,35 @@ def test_an_id_that_is_not_told_is_not_taken_for_none(
     found = layout.survey(job.settings, Event())
     assert found is not None
     assert found.events_id == layout.topic_id(cluster, topic)
+
+
+def test_a_broker_that_gives_itself_a_wrong_address_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers who asks at first, and sends them where nobody is."""
+    direct, controller, behind, nobody = brokers.free_ports(4)
+    broker = brokers.with_properties(
+        kafka_proxy.properties(direct, controller, behind, nobody), (direct, controller)
+    )
+    try:
+        broker.start()
+        job = Job(broker.bootstrap_servers, tmp_path, MONITOR, 1)
+        job.create_topics()
+        job.path.write_text(job.path.read_text().replace(f":{direct}", f":{behind}"))
+        monkeypatch.setattr(layout, "IDENTITY_CALL_SECONDS", 1.0)
+        monkeypatch.setattr(layout, "IDENTITY_SECONDS", 1.5)
+        with structlog.testing.capture_logs() as said, pytest.raises(RocstreamError) as raised:
+            layout.survey(config.load(job.path, {}), Event())
+        monkeypatch.setattr(admin, "WAIT_SECONDS", 1.5)
+        *_, unreached = findings(config.load(job.path, {}))
+    finally:
+        broker.close()
+    assert unreached.exit_code == 1
+    assert f"127.0.0.1:{nobody} failed: Connection refused): correct" in unreached.sentence
+    assert f"127.0.0.1:{nobody}" in str(raised.value)
+    assert "advertised.listeners" in str(raised.value)
+    assert said[0]["event"] == "waiting for the broker to tell the id of the events topic"
+    assert f"127.0.0.1:{nobody}" in said[0]["error"]
 
 
 def test_permissions_of_many_partitions_are_asked_for_together(
@@ -103,6 +136,50 @@ def test_a_topic_made_again_under_a_running_worker_needs_a_decision(
             assert part in worker.text()
         assert "Traceback" not in worker.text()
     assert job.state()["events"] == 100
+
+
+# A worker that looks at the settings of its topics more often.
+WATCHFUL = """
+from worker.cli import main
+from worker.transport import ground
+ground.TOPICS_SECONDS = 0.2
+main()
+"""
+
+
+@pytest.mark.parametrize(("topic", "policy"), [("events", "compact"), ("changelog", "delete")])
+def test_a_topic_that_comes_to_lose_data_ends_the_worker(
+    new_job: Callable[..., Job], topic: str, policy: str
+) -> None:
+    """Under a running worker, and when it starts: events of a key go, or pages of its state."""
+    job = new_job(partitions=1)
+    name = job.settings.changelog if topic == "changelog" else job.settings.topics.events
+    with job.worker(program=("-c", WATCHFUL)) as running:
+        running.wait_until_ready()
+        job.configure(name, cleanup_policy=policy)
+        with job.worker() as starting:
+            for worker in (running, starting):
+                assert worker.exit_code() == 2, worker.text()[-3000:]
+                last = worker.text().splitlines()[-1]
+                assert f"the topic {name} (" in last
+                assert f"has cleanup.policy = {policy} and loses data: set cleanup.policy" in last
+                assert "Traceback" not in worker.text()
+
+
+def test_a_topic_that_is_written_to_and_is_gone_ends_the_worker(
+    new_job: Callable[..., Job],
+) -> None:
+    """Its client takes it for a broker that does not answer."""
+    job = new_job(partitions=1)
+    topic = job.settings.topics.updates
+    asks = AdminClient({"bootstrap.servers": job.servers})
+    with job.worker(program=("-c", WATCHFUL)) as worker:
+        worker.wait_until_ready()
+        asks.delete_topics([topic])[topic].result(20)
+        assert worker.exit_code() == 2, worker.text()[-3000:]
+        last = worker.text().splitlines()[-1]
+        assert f"the topic {topic} (topics.updates) does not exist: make it with" in last
+        assert "Traceback" not in worker.text()
 
 
 # A member that may be away for as long as a slow machine takes to start the next one.
@@ -165,9 +242,9 @@ def test_check_tells_what_a_worker_would_refuse(fed_job: Callable[[int], Job]) -
     job.set_group_offset(0, 200)
 
     job.produce([(b"k", GOOD)] * 200)
-    admin = AdminClient({"bootstrap.servers": job.servers})
+    asks = AdminClient({"bootstrap.servers": job.servers})
     cut = TopicPartition(job.settings.topics.events, 0, 300)
-    admin.delete_records([cut])[cut].result(20)
+    asks.delete_records([cut])[cut].result(20)
     checked = rocstream("check", "-c", job.path)
     assert checked.code == 3
     sentence = next(line for line in checked.out.splitlines() if "no longer reaches back" in line)

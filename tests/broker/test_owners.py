@@ -1,12 +1,14 @@
-"""Who owns a task: two workers that both think they do, and a coordinator that has forgotten."""
+"""Who owns a task: two workers that think they do, strangers, a coordinator that has forgotten."""
 
 from __future__ import annotations
 
 import signal
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from computed import assert_exactly, expected_updates, reference_h, tied_events
+from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 from jobs import MONITOR, Job
 
@@ -144,3 +146,26 @@ def test_a_topic_that_is_deleted_is_waited_for_and_not_made_again_by_the_worker(
         job.create_topics()
         assert worker.exit_code() == 3, worker.text()[-3000:]
         assert "made again" in worker.text()
+
+
+def test_a_group_that_other_consumers_have_ends_the_worker(new_job: Callable[..., Job]) -> None:
+    """It has no partitions, so it would fetch nothing, and never hear why."""
+    job = new_job(partitions=1)
+    stranger = Consumer({"bootstrap.servers": job.servers, "group.id": job.settings.kafka.group})
+    try:
+        stranger.subscribe([job.settings.topics.events])
+        deadline = time.monotonic() + 30
+        while not stranger.assignment():
+            assert time.monotonic() < deadline
+            stranger.poll(0.1)
+        with job.worker() as worker:
+            while worker.process.poll() is None:
+                assert time.monotonic() < deadline, worker.text()
+                stranger.poll(0.1)
+            assert worker.exit_code() == 2, worker.text()
+            last = worker.text().splitlines()[-1]
+            assert f'kafka.group = "{job.settings.kafka.group}"' in last
+            assert "has members that are no workers of rocstream" in last
+            assert "Traceback" not in worker.text()
+    finally:
+        stranger.close()

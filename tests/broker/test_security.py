@@ -474,6 +474,16 @@ def test_a_worker_that_lacks_a_permission_ends_with_what_to_grant(
         job.produce(tied_events(1_000, keys=2))
         assert worker.exit_code(40) == 1, worker.text()[-3000:]
         assert "`rocstream check` tells what to grant" in worker.text()
+    grant(rights["WRITE updates"])
+    with job.worker() as worker:
+        worker.wait_until_ready()
+        revoke(rights["READ events"])
+        assert worker.exit_code(40) == 1, worker.text()[-3000:]
+        last = worker.text().splitlines()[-1]
+        assert f"may not read the topic {job.settings.topics.events} any more: grant READ" in last
+        assert "Traceback" not in worker.text()
+    grant(rights["READ events"])
+    revoke(rights["WRITE updates"])
     unseen = f"the user may not see the topic {job.settings.topics.updates} (topics.updates)"
     with job.worker() as worker:
         assert worker.exit_code(40) == 1, worker.text()[-3000:]

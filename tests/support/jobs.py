@@ -25,7 +25,15 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 import config
 from worker.admin import Cluster, plans
@@ -189,6 +197,17 @@ format = "json"
                 time.sleep(0.1)
             else:
                 return
+
+    def configure(self, topic: str, **settings: str) -> None:
+        """Change settings of a topic; names take underscores: ``cleanup_policy="compact"``."""
+        entries = [
+            ConfigEntry(name.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
+            for name, value in settings.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        for future in admin.incremental_alter_configs([resource]).values():
+            future.result(20)
 
     def set_group_offset(self, partition: int, offset: int) -> None:
         """Move the group as a person would, with Kafka's own tools."""

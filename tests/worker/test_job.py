@@ -58,7 +58,7 @@ async def watched(settings: Settings, *answers: str | Exception) -> BaseExceptio
     """Watch over the events topic, which answers so, until the job has failed; return by what."""
     job = new_job(settings, *answers)
     try:
-        await asyncio.wait_for(job.watch_identity(), WAIT_SECONDS)
+        await asyncio.wait_for(job.watch_topics(), WAIT_SECONDS)
         return await job.failed
     finally:
         job.pool.shutdown()
@@ -243,7 +243,7 @@ def test_a_fetch_that_finds_no_topic_has_it_looked_at_at_once(
         try:
             # As the consumer does, in its own thread.
             await asyncio.to_thread(job.ground.doubt)
-            await asyncio.wait_for(job.watch_identity(), ground.LOOK_SECONDS / 2)
+            await asyncio.wait_for(job.watch_topics(), ground.LOOK_SECONDS / 2)
             return await job.failed
         finally:
             job.pool.shutdown()

@@ -180,6 +180,21 @@ def refuse(logger: logging.Logger) -> None:
     logger.error("Unable connect to node with id %s: %s", 2, error)
 
 
+@pytest.mark.parametrize("cause", [False, True])
+def test_what_a_lost_coordinator_was_lost_for_is_told_in_words(
+    said: list[Any], *, cause: bool
+) -> None:
+    told = untold()
+    with filtered(told) as logger:
+        if cause:
+            refuse(logger)
+        logger.warning("Marking the coordinator dead (node %s)for group %s.", 1, "job")
+        look(told, AGAIN_LOOKS)
+    (line,) = said
+    assert line["event"] == LOST
+    assert (REFUSED if cause else "the connection to the group's coordinator") in line["error"]
+
+
 @pytest.mark.parametrize("pace", [1, 3, 5, 10])
 def test_lines_that_keep_coming_are_told_every_half_minute(said: list[Any], pace: int) -> None:
     told = untold()

@@ -8,7 +8,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 from jobs import free_port
 from pydantic import ValidationError
@@ -52,6 +52,23 @@ def test_a_producer_that_waits_says_what_its_client_says(
         producer.abandon()
         waiting.join()
         producer.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "cure"),
+    [
+        (KafkaError.INVALID_TRANSACTION_TIMEOUT, "transaction.max.timeout.ms to 15000 at least"),
+        (KafkaError.INVALID_TIMESTAMP, "set the clock that is wrong"),
+        (KafkaError.RECORD_LIST_TOO_LARGE, "set max.message.bytes of updates, rejected, changelog"),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "`rocstream check` tells what to grant"),
+    ],
+)
+def test_what_a_person_must_mend_is_told_with_the_cure(code: int, cure: str) -> None:
+    topics = Topics("updates", "rejected", "changelog")
+    producer: Any = TaskProducer({}, topics, 3, "job")
+    said = str(producer._failure("could not commit", KafkaError(code)))
+    assert said.startswith("task 3 (transactional id job-3) could not commit: Broker: ")
+    assert cure in said
 
 
 @pytest.mark.parametrize("name", sorted(ALLOWED))

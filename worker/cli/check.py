@@ -62,6 +62,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
     cluster = admin.Cluster(settings)
     try:
         cluster.wait(admin.WAIT_SECONDS)
+        cluster.reach()
     except RocstreamError as error:
         yield _bad(error)
         return

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from config.errors import RocstreamError
 from config.log import LIBRDKAFKA
+from worker.transport.waiting import Wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,6 +24,9 @@ log = structlog.get_logger(__name__)
 
 STALL_SECONDS: Final = 120.0
 """A read that brings nothing for this long, although the end is not reached, has failed."""
+
+SILENT_SECONDS: Final = 15
+"""A broker that answers nothing for so long is connected to anew."""
 
 _REPORT_SECONDS: Final = 5.0
 _PASSING: Final = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT})  # noqa: SLF001
@@ -59,6 +63,8 @@ class Reader:
 
     def __init__(self, client: Mapping[str, str], group: str) -> None:
         self._settings: dict[str, Any] = {
+            # A connection that brings nothing any more would be held for a minute.
+            "socket.timeout.ms": SILENT_SECONDS * 1000,
             **client,
             "group.id": group,
             "enable.auto.commit": False,
@@ -95,7 +101,7 @@ class Reader:
             )
             if read.wanted:
                 consumer.assign([TopicPartition(changelog, p, ends[p].start) for p in read.wanted])
-                _drain(consumer, read, cancelled)
+                _drain(consumer, changelog, read, cancelled)
         finally:
             consumer.close()
         return Restored(read.records, extents)
@@ -109,8 +115,10 @@ class Reader:
             consumer.close()
 
     def _extent(self, consumer: Consumer, topic: str, partition: int, cancelled: Event) -> Extent:
+        wait = Wait("waiting for the broker to read from", topic=topic, partitions=[partition])
         deadline = time.monotonic() + STALL_SECONDS
         while True:
+            began = time.monotonic()
             if cancelled.is_set():
                 raise RestoreError("reading the state was given up")
             try:
@@ -123,8 +131,10 @@ class Reader:
                         f"the offsets of {topic}, partition {partition}, could not be had for "
                         f"{STALL_SECONDS:.0f} s: {error.args[0].str()}"
                     ) from error
+                wait.tell(error.args[0].str(), began)
                 continue
             if found is not None:
+                wait.over()
                 return Extent(*found)
 
 
@@ -161,8 +171,9 @@ class _Read:
             records[key] = value
 
 
-def _drain(consumer: Consumer, read: _Read, cancelled: Event) -> None:
+def _drain(consumer: Consumer, changelog: str, read: _Read, cancelled: Event) -> None:
     """Read until each partition's end is reached."""
+    wait = Wait("waiting for the broker to read from", topic=changelog)
     began = reported = progress = time.monotonic()
     while read.wanted:
         if cancelled.is_set():
@@ -173,12 +184,15 @@ def _drain(consumer: Consumer, read: _Read, cancelled: Event) -> None:
             read.take(message)
         if messages:
             progress = now
+            wait.over()
         elif now - progress > STALL_SECONDS:
             raise RestoreError(
                 f"reading the changelog stood still for {STALL_SECONDS:.0f} s; ends not reached, "
                 f"by partition: {read.wanted}"
             )
-        if now - reported > _REPORT_SECONDS:
+        if now - progress > _REPORT_SECONDS:
+            wait.tell("nothing comes", progress)
+        elif now - reported > _REPORT_SECONDS:
             reported = now
             log.info("reading state", records=read.count, partitions_to_go=len(read.wanted))
     log.info("state read", records=read.count, seconds=round(time.monotonic() - began, 3))

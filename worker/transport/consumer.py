@@ -16,13 +16,15 @@ import structlog
 from aiokafka.errors import (
     ConsumerStoppedError,
     KafkaConnectionError,
+    KafkaError,
+    TopicAuthorizationFailedError,
 )
 from aiokafka.structs import OffsetAndMetadata
 from faust.tables.recovery import RebalanceAgain
 from faust.transport.drivers import aiokafka as stock
 from faust.types import TP, ConsumerMessage
 
-from worker.transport import by_id, epochs, fetch, membership, outage
+from worker.transport import by_id, epochs, fetch, grouping, membership, outage
 from worker.transport.connection import make_no_topics
 from worker.transport.divergence import Divergence
 from worker.transport.offsets import OFFSET_MARK, GroupOffset
@@ -79,14 +81,19 @@ class ConsumerThread(stock.AIOKafkaConsumerThread):
         self.time_started = time.monotonic()
         # It ends with the thread, as all that aiokafka has running there.
         self._watch = asyncio.create_task(self._outage.watch(consumer))
+        job = cast("JobApp", self.app).job
+        servers = ", ".join(job.settings.kafka.bootstrap_servers)
         while not self.should_stop:
             try:
-                await consumer.start()
+                with self._outage.starting(servers):
+                    await consumer.start()
             except KafkaConnectionError as error:
                 self._outage.fail_to_start(error)
                 await asyncio.sleep(RETRY_SECONDS)
             else:
                 self._outage.started()
+                group = job.settings.kafka.group
+                grouping.install(consumer._coordinator, group, job.fail_soon)  # noqa: SLF001
                 return
 
     async def on_thread_stop(self) -> None:
@@ -233,6 +240,12 @@ class Consumer(stock.Consumer):
                 raise
         except fetch.BatchError as error:
             self.app.job.fail(error)
+        except KafkaError as error:
+            # What keeps us out of the group was told before it came here.
+            job = self.app.job
+            if not isinstance(error, TopicAuthorizationFailedError) and not job.failed.done():
+                raise
+            job.fail(grouping.refusal(error, job.settings.kafka.group))
 
     async def force_commit(
         self,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from typing import TYPE_CHECKING, Final
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException
 
-from config.errors import DecisionError
-from worker.admin import Cluster
+from config.errors import DecisionError, RocstreamError, SettingsError
+from worker.admin import Cluster, plans
 from worker.transport import footing
-from worker.transport.layout import topic_id
+from worker.transport.layout import refuse_lossy, topic_id
+from worker.transport.waiting import Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +31,9 @@ log = structlog.get_logger(__name__)
 LOOK_SECONDS: Final = 5.0
 """How often a running worker looks whether the events topic still is the one it started with,
 unless its fetches tell sooner that it is not."""
+
+TOPICS_SECONDS: Final = 60.0
+"""How often it looks whether its topics have come to delete what it needs, or are gone."""
 
 PAUSE_SECONDS: Final = 0.2
 """Between two attempts to ask, while tasks wait for it to open."""
@@ -60,6 +65,7 @@ class Ground:
         self._cluster: Cluster | None = None
         self._loop = asyncio.get_running_loop()
         self._doubted = asyncio.Event()
+        self._suspected = asyncio.Event()
 
     def doubt(self) -> None:
         """Have the topic looked at now. May be called from any thread."""
@@ -101,6 +107,39 @@ class Ground:
                     failures=failures,
                 )
 
+    def suspect(self) -> None:
+        """Have all topics looked at now: a write has failed for good."""
+        self._suspected.set()
+
+    async def watch_topics(self) -> None:
+        """Look at all of the job's topics every `TOPICS_SECONDS`, and when one is suspected.
+
+        A look that fails is logged, and the next one comes as ever.
+
+        Raises
+        ------
+        SettingsError
+            Once a topic deletes what the job needs, or one that is written to is gone.
+        RocstreamError
+            Once one is not to be seen any more.
+        """
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._suspected.wait(), TOPICS_SECONDS)
+            self._suspected.clear()
+            refused: RocstreamError | None = None
+            try:
+                refused = await self._loop.run_in_executor(self._pool, self._refusal)
+            except KafkaException as error:
+                log.debug("topics not told", error=error.args[0].str())
+            except Exception as error:  # noqa: BLE001 - whatever it is, the watch goes on
+                log.warning(
+                    "could not look at the settings of the topics",
+                    error=f"{type(error).__name__}: {error}",
+                )
+            if refused is not None:
+                raise refused
+
     async def confirm(self, check: Callable[[], None]) -> None:
         """Wait for the broker to say that the topic still is the same.
 
@@ -114,18 +153,16 @@ class Ground:
         DecisionError
             When it was made again.
         """
-        told = False
+        wait = Wait("waiting for the broker to tell the id of the events topic", topic=self._topic)
         while True:
+            began = time.monotonic()
             try:
-                return await self._look()
+                await self._look()
             except KafkaException as error:
-                if not told:
-                    log.warning(
-                        "waiting for the broker to tell the id of the events topic",
-                        topic=self._topic,
-                        error=error.args[0].str(),
-                    )
-                told = True
+                wait.tell(error.args[0].str(), began)
+            else:
+                wait.over()
+                return
             check()
             await asyncio.sleep(PAUSE_SECONDS)
 
@@ -178,6 +215,23 @@ class Ground:
             raise footing.refused(
                 f"{footing.made_again(self._topic, was, found)} while we ran", self._topic
             )
+
+    def _refusal(self) -> RocstreamError | None:
+        """Return what keeps the job from working on these topics; None also if nobody answers."""
+        cluster = self._cluster = self._cluster or Cluster(self._settings)
+        events, *written = plans(self._settings, self._layout.partitions)
+        try:
+            found = cluster.topics(plan.name for plan in (events, *written))
+            refuse_lossy(self._settings, self._layout.partitions, found)
+            for plan in written:
+                # A broker that has just come may not know all of them yet.
+                if plan.name not in found and plan.name not in cluster.partitions():
+                    return cluster.absent(plan)
+        except SettingsError as error:
+            return error
+        except RocstreamError as error:
+            log.debug("topics not told", error=str(error))
+        return None
 
     def events_id(self) -> str:
         """Ask a broker for the topic's id; blocks, and raises as `layout.topic_id`."""

@@ -18,7 +18,7 @@ import faust
 import structlog
 from faust.app.base import BootStrategy
 
-from config.errors import DecisionError, RocstreamError, SettingsError
+from config.errors import RocstreamError, SettingsError
 from config.kafka import librdkafka
 from worker.pages import CURSOR_KEY, StateError, unpack_cursor
 from worker.pipeline import Pipeline
@@ -28,6 +28,7 @@ from worker.transport.ground import Ground
 from worker.transport.machine import make_room
 from worker.transport.offsets import GroupOffset, refuse_lost_state, refuse_moved_by_hand
 from worker.transport.producer import (
+    ClockError,
     ForbiddenError,
     ForgottenError,
     TaskProducer,
@@ -242,12 +243,17 @@ class Job:
             cursors={p: task.pipeline.cursor.offset for p, task in sorted(self.tasks.items())},
         )
 
-    async def watch_identity(self) -> None:
-        """Fail the job when the events topic is made again under it; runs until it is cancelled."""
+    async def watch_topics(self) -> None:
+        """Fail the job when its topics are not what they were; runs until it is cancelled."""
+        watches = [asyncio.create_task(self.ground.watch())]
+        watches.append(asyncio.create_task(self.ground.watch_topics()))
         try:
-            await self.ground.watch()
-        except DecisionError as error:
+            await asyncio.gather(*watches)
+        except RocstreamError as error:
             self.fail(error)
+        finally:
+            for watch in watches:
+                watch.cancel()
 
     async def park(self) -> None:
         """Let each task commit what it has, then set it aside: it may well come back.
@@ -443,10 +449,12 @@ class Job:
 
     def _on_death(self, task: Task, error: BaseException) -> None:
         log.error("task failed", task=task.partition, error=str(error))
-        hopeless = isinstance(error, ForbiddenError | TooLargeError)
+        hopeless = isinstance(error, ClockError | ForbiddenError | TooLargeError)
         if hopeless or not isinstance(error, WriteError):
             self.fail(error)
             return
+        # A topic that is gone looks like a broker that does not answer.
+        self.ground.suspect()
         now = time.monotonic()
         before = self._deaths.get(task.partition, [])
         deaths = [t for t in before if now - t < DEATHS_WITHIN_SECONDS] + [now]

@@ -11,9 +11,10 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from config.errors import RocstreamError, SettingsError
 from worker.admin import Cluster, faults, plans
 from worker.messages import BATCH_BYTES
+from worker.transport.waiting import Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from threading import Event
 
     from config import Settings
@@ -81,8 +82,8 @@ def survey(settings: Settings, stop: Event) -> Layout | None:
     Raises
     ------
     SettingsError
-        When a topic is missing, the changelog does not have the partitions of the events or is not
-        compacted, or a broker does not let us in.
+        When a topic is missing or deletes what the job needs, the changelog does not have the
+        partitions of the events, or a broker does not let us in.
     CertificateError
         When the broker's certificate is not valid now.
     RocstreamError
@@ -92,7 +93,7 @@ def survey(settings: Settings, stop: Event) -> Layout | None:
     if not _wait(cluster, stop):
         return None
     counts = cluster.partitions()
-    needed = plans(settings)
+    needed = plans(settings, counts.get(settings.topics.events))
     for plan in needed:
         if plan.name not in counts:
             raise cluster.absent(plan)
@@ -106,12 +107,10 @@ def survey(settings: Settings, stop: Event) -> Layout | None:
     events_id = _events_id(cluster, events, stop)
     if events_id is None:
         return None
+    found = cluster.topics(plan.name for plan in needed)
+    refuse_lossy(settings, counts[events], found)
     updates, rejected = settings.topics.updates, settings.topics.rejected
-    found = cluster.topics((updates, rejected, changelog))
-    # Kept by age, it would lose the oldest pages of windows, and silent keys, without a trace.
-    for fault in faults(needed[-1]._replace(mirrors_events=False), found.get(changelog)):
-        raise SettingsError(fault)
-    limits = _limits(found)
+    limits = _limits(found[name] for name in (updates, rejected, changelog) if name in found)
     return Layout(
         counts[events],
         events_id,
@@ -142,27 +141,47 @@ def _wait(cluster: Cluster, stop: Event) -> bool:
     return False
 
 
-def _limits(topics: Mapping[str, Topic]) -> dict[str, int]:
+def refuse_lossy(settings: Settings, partitions: int, found: Mapping[str, Topic]) -> None:
+    """Refuse an events topic or a changelog whose own settings delete what the job needs.
+
+    Raises
+    ------
+    SettingsError
+        With the topic, the setting and the cure.
+    """
+    events, *_, changelog = plans(settings, partitions)
+    for plan in (events, changelog):
+        for fault in faults(plan, found.get(plan.name)):
+            raise SettingsError(fault)
+
+
+def _limits(topics: Iterable[Topic]) -> dict[str, int]:
     """Return the ``max.message.bytes`` of topics, as far as they are told."""
-    told = {name: topic.settings.get("max.message.bytes") for name, topic in topics.items()}
+    told = {topic.name: topic.settings.get("max.message.bytes") for topic in topics}
     return {name: int(limit) for name, limit in told.items() if limit}
 
 
 def _events_id(cluster: Cluster, topic: str, stop: Event) -> str | None:
     """Ask for the id until it is told; not knowing it would turn a guard off for good."""
+    wait = Wait("waiting for the broker to tell the id of the events topic", topic=topic)
     deadline = time.monotonic() + IDENTITY_SECONDS
     while not stop.is_set():
+        began = time.monotonic()
         try:
             found = topic_id(cluster, topic)
         except KafkaException as error:
+            why = cluster.trouble() or error.args[0].str()
             if time.monotonic() > deadline:
                 raise RocstreamError(
-                    f"the broker does not tell the id of the topic {topic} "
-                    f"({error.args[0].str()}): see whether the user may DESCRIBE it, and the "
-                    "broker's log"
+                    f"the broker does not tell the id of the topic {topic} ({why}): see whether "
+                    "the addresses that the brokers give themselves (advertised.listeners) can be "
+                    "reached from here, whether the user may DESCRIBE the topic, and the broker's "
+                    "log"
                 ) from error
+            wait.tell(why, began)
             stop.wait(_PAUSE_SECONDS)
         else:
+            wait.over()
             if not found:
                 log.warning(
                     "the broker gives topics no ids, so one that is deleted and made again is "

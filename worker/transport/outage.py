@@ -9,6 +9,8 @@ lines on lost connections are counted meanwhile. Other errors stay as aiokafka t
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import logging
 import ssl
 import time
@@ -19,12 +21,13 @@ from aiokafka import errors
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.protocol.fetch import FetchRequest
-from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.structs import TopicPartition
 
+from worker.transport import joining
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from aiokafka import AIOKafkaConsumer
     from aiokafka.cluster import ClusterMetadata
@@ -63,9 +66,6 @@ _LOST: Final = (
 )
 """What a client meets when a broker is away, and brokers when one of theirs is."""
 
-# They wait for all members of the group, and say nothing of the broker.
-_JOINING: Final = (JoinGroupRequest, SyncGroupRequest)
-
 # They ask the leaders of partitions; all others ask the group's coordinator, or who it is.
 _OF_PARTITIONS: Final = (FetchRequest, OffsetRequest)
 
@@ -75,13 +75,17 @@ _REFUSED: Final = frozenset(
 )
 """Lines with why a connection could not be made; whoever wanted it is told only that it was not."""
 
-# Lines on lost connections that name no error.
-_CONSEQUENCES: Final = (
-    "Unable to update metadata from",
-    "Marking the coordinator dead",
-    "Heartbeat session expired - marking coordinator dead",
-    "Heartbeat failed for group %s: coordinator (node %s) is either not started or not valid",
-)
+_CONSEQUENCES: Final = {
+    "Unable to update metadata from": "no broker could be asked who leads what",
+    "Marking the coordinator dead": "the connection to the group's coordinator was lost",
+    "Heartbeat session expired - marking coordinator dead": (
+        "the group's coordinator did not answer in time"
+    ),
+    "Heartbeat failed for group %s: coordinator (node %s) is either not started or not valid": (
+        "the group has another coordinator"
+    ),
+}
+"""Lines on lost connections that name no error, and what they mean."""
 
 
 class _Loss(NamedTuple):
@@ -96,7 +100,7 @@ class _Asked:
 
     __slots__ = ("looks", "node", "subjects")
 
-    def __init__(self, node: int, subjects: list[int | str]) -> None:
+    def __init__(self, node: int | str, subjects: list[int | str]) -> None:
         self.node = node
         self.subjects = subjects
         self.looks = 0
@@ -119,7 +123,7 @@ class Outage(logging.Filter):
     def __init__(self, topic: str, group: str, cluster: ClusterMetadata) -> None:
         super().__init__()
         self._topic = topic
-        self._group = group
+        self.group = group
         self._cluster = cluster
         self._lost: dict[int | str, _Loss] = {}
         self._asked: set[_Asked] = set()
@@ -144,6 +148,16 @@ class Outage(logging.Filter):
             for logger in loggers:
                 logger.removeFilter(self)
 
+    @contextlib.contextmanager
+    def starting(self, servers: str) -> Iterator[None]:
+        """Take note that a broker, one of these, is asked for what there is."""
+        asked = _Asked(servers, [_START])
+        self._asked.add(asked)
+        try:
+            yield
+        finally:
+            self._asked.discard(asked)
+
     def fail_to_start(self, error: Exception) -> None:
         """Take note that no broker lets us in."""
         why = "; ".join(sorted(set(self._refusals.values()))) or str(error)
@@ -153,7 +167,7 @@ class Outage(logging.Filter):
         """Take note that a broker has let us in."""
         self._lost.pop(_START, None)
 
-    def lose(self, subjects: Iterable[int | str], node: int, error: Exception) -> None:
+    def lose(self, subjects: Iterable[int | str], node: int | str, error: Exception) -> None:
         """Take note that some partitions, or `GROUP`, wait for a broker."""
         why = str(error) or type(error).__name__
         if isinstance(error, errors.NodeNotReadyError):
@@ -204,7 +218,7 @@ class Outage(logging.Filter):
         else:
             if self._looks >= TELL_LOOKS:
                 log.info("the broker is back", **self._waited())
-                self._held = 0
+                self._held, self._last_held = 0, ""
             self._since, self._looks = 0.0, 0
         self._tell_held()
 
@@ -215,15 +229,14 @@ class Outage(logging.Filter):
             *broker, error = args
             name = ":".join(map(str, broker))
             self._refusals[name] = str(error) or type(error).__name__
-        if not (
-            any(map(_is_loss, args))
-            or (isinstance(record.msg, str) and record.msg.startswith(_CONSEQUENCES))
-        ):
+        meaning = _meaning(record.msg)
+        if not (any(map(_is_loss, args)) or meaning):
             return True
         if logging.getLogger(record.name).isEnabledFor(logging.DEBUG):
             return True
         self._held += 1
-        self._last_held = record.getMessage()
+        if not meaning or not self._last_held:
+            self._last_held = meaning or record.getMessage()
         return False
 
     def _subjects(self, request: object) -> list[int | str]:
@@ -236,7 +249,7 @@ class Outage(logging.Filter):
             ]
         return [GROUP]
 
-    def _judge(self, subject: int | str, node: int, code: int) -> None:
+    def _judge(self, subject: int | str, node: int | str, code: int) -> None:
         error = errors.for_code(code)
         if issubclass(error, _LOST):
             self.lose([subject], node, error())
@@ -266,7 +279,7 @@ class Outage(logging.Filter):
         if partitions := sorted(one for one in away if isinstance(one, int)):
             what["partitions"] = partitions
         if GROUP in away:
-            what["coordinator_of"] = self._group
+            what["coordinator_of"] = self.group
         log.warning("waiting for the broker to read from", **what, **self._waited())
 
     def _waited(self) -> dict[str, Any]:
@@ -281,9 +294,12 @@ class Outage(logging.Filter):
         if self._untold >= HELD_LOOKS and not self._pause:
             log.warning("a broker was not ready", error=self._last_held, lines_held_back=self._held)
             self._held = self._untold = 0
+            self._last_held = ""
             self._pause = AGAIN_LOOKS
 
-    def _name(self, node: int) -> str:
+    def _name(self, node: int | str) -> str:
+        if isinstance(node, str):
+            return node
         known = self._cluster.broker_metadata(node)
         return f"{known.host}:{known.port}/{node}" if known is not None else str(node)
 
@@ -304,10 +320,15 @@ def install(client: AIOKafkaClient, topic: str, group: str) -> Outage:
     async def send_watched(
         node: int, request: Any, *, group: ConnectionGroup = ConnectionGroup.DEFAULT
     ) -> Any:
-        if isinstance(request, _JOINING):
-            if await client.ready(node, group=group):
-                outage.find(GROUP)
-            return await send(node, request, group=group)
+        if isinstance(request, joining.REQUESTS):
+            # They wait for all members of the group, and say nothing of the broker.
+            async with joining.probing(
+                functools.partial(send_watched, node), outage.group, lambda: outage.find(GROUP)
+            ):
+                await joining.know_topic(client, topic)
+                if await client.ready(node, group=group):
+                    outage.find(GROUP)
+                return await send(node, request, group=group)
         asked = outage.ask(node, request)
         try:
             response = await send(node, request, group=group)
@@ -321,6 +342,12 @@ def install(client: AIOKafkaClient, topic: str, group: str) -> Outage:
 
     client.send = send_watched
     return outage
+
+
+def _meaning(line: object) -> str:
+    """Return what a line means that follows from a lost connection; "" where it is another one."""
+    text = line if isinstance(line, str) else ""
+    return next((means for begin, means in _CONSEQUENCES.items() if text.startswith(begin)), "")
 
 
 def _is_loss(value: object) -> bool:

@@ -17,9 +17,11 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from config.errors import RocstreamError
 from config.kafka import librdkafka
 from config.librdkafka import TRANSACTIONAL
+from config.limits import TRANSACTION_SECONDS
 from config.log import LIBRDKAFKA
 from worker.messages import TOPIC_BYTES
 from worker.pages import CURSOR_KEY, pack_cursor
+from worker.transport.waiting import Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -33,9 +35,6 @@ log = structlog.get_logger(__name__)
 
 CALL_SECONDS: Final = 5.0
 """How long one call into the client may take before the task looks whether it should stop."""
-
-AGAIN_SECONDS: Final = 30.0
-"""Between two tellings that the broker is waited for."""
 
 _ATTEMPTS: Final = 5
 
@@ -68,7 +67,9 @@ _FORBIDDEN: Final = frozenset(
 
 
 _TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
-_NEVER_AGAIN: Final = _FORBIDDEN | _TOO_LARGE | {KafkaError.INVALID_PRODUCER_ID_MAPPING}
+_NEVER_AGAIN: Final = (
+    _FORBIDDEN | _TOO_LARGE | {KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.INVALID_TIMESTAMP}
+)
 
 
 class WriteError(RocstreamError):
@@ -81,6 +82,10 @@ class ForbiddenError(WriteError):
 
 class TooLargeError(WriteError):
     """A topic does not take a message of ours: opening the task anew would not help."""
+
+
+class ClockError(WriteError):
+    """A topic does not take the time of ours: opening the task anew would not help."""
 
 
 class ForgottenError(WriteError):
@@ -132,8 +137,7 @@ class TaskProducer:
         self._topics = topics
         self._partition = partition
         self._abandoned = Event()
-        self._waiting_since: float | None = None
-        self._told = 0.0
+        self._wait = Wait("waiting for the broker", task=partition)
         self._producer: Producer | None = None
         self._transactional_id = f"{group}-{partition}"
         self._settings: dict[str, Any] = {
@@ -246,32 +250,11 @@ class TaskProducer:
                     raise
                 if self._abandoned.is_set():
                     raise self._failure(failure, error) from raised
-                self._tell_waiting(error, began)
+                self._wait.tell(error.str(), began)
                 self.listen()
             else:
-                self._tell_back()
+                self._wait.over()
                 return
-
-    def _tell_waiting(self, error: KafkaError, began: float) -> None:
-        """Tell that a call failed and is made again; the outage is over once one succeeds."""
-        now = time.monotonic()
-        if self._waiting_since is None:
-            self._waiting_since = began
-        elif now - self._told < AGAIN_SECONDS:
-            return
-        self._told = now
-        log.warning(
-            "waiting for the broker",
-            task=self._partition,
-            error=error.str(),
-            waited_s=round(now - self._waiting_since, 1),
-        )
-
-    def _tell_back(self) -> None:
-        if self._waiting_since is not None:
-            waited = round(time.monotonic() - self._waiting_since, 1)
-            log.info("the broker is back", task=self._partition, waited_s=waited)
-            self._waiting_since = None
 
     def _produce(self, producer: Producer, transaction: Transaction) -> None:
         updates, rejected, changelog = self._topics
@@ -319,6 +302,18 @@ class TaskProducer:
                 f"{sentence}: a message has more bytes than its topic takes; set max.message.bytes "
                 f"of {', '.join(dict.fromkeys(self._topics))} to {TOPIC_BYTES}, Kafka's default, "
                 "and start the worker again"
+            )
+        if error.code() == KafkaError.INVALID_TRANSACTION_TIMEOUT:
+            return WriteError(
+                f"{sentence}: its transactions may take {TRANSACTION_SECONDS} s, so set the "
+                f"brokers' transaction.max.timeout.ms to {TRANSACTION_SECONDS * 1000} at least"
+            )
+        if error.code() == KafkaError.INVALID_TIMESTAMP:
+            return ClockError(
+                f"{sentence}: this machine's clock and the broker's lie further apart than a topic "
+                "takes (message.timestamp.after.max.ms and message.timestamp.before.max.ms of "
+                f"{', '.join(dict.fromkeys(self._topics))}): set the clock that is wrong, and "
+                "start the worker again"
             )
         if error.code() == KafkaError.INVALID_PRODUCER_ID_MAPPING:
             return ForgottenError(sentence)
