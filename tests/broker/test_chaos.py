@@ -62,3 +62,8 @@ def test_a_broker_that_takes_no_writes_costs_no_memory_and_no_update() -> None:
 def test_a_broker_whose_disk_is_full_is_waited_for() -> None:
     code, said = run("disk", "--seconds", "5")
     assert code == 0, said
+
+
+def test_answers_that_never_come_are_waited_for_and_told() -> None:
+    code, said = run("silence", "--brief")
+    assert code == 0, said

@@ -1,4 +1,4 @@
-"""Faults, overload, a full disk and a soak: `python tests/chaos --help`."""
+"""Faults, overload, a full disk, lost answers and a soak: `python tests/chaos --help`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "support"), str(HERE.parents[1])]
 import disk as disk_run  # noqa: E402
 import faults as fault_run  # noqa: E402
 import overload as overload_run  # noqa: E402
+import silence as silence_run  # noqa: E402
 import soak as soak_run  # noqa: E402
 import soak_report  # noqa: E402
 from report import report  # noqa: E402
@@ -84,6 +85,26 @@ def disk(
     """
     result = disk_run.run(seconds, seed)
     _end(disk_run.report(result), to, good=result.good)
+
+
+@app.command()
+def silence(
+    *,
+    seconds: Annotated[float, typer.Option(help="Without an answer, each time.")] = 60,
+    brief: Annotated[bool, typer.Option(help="Some of the faults, for seconds.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the stream.")] = 1,
+    to: Report = None,
+) -> None:
+    """Lose answers to each kind of request, or cut connections in their place; check everything.
+
+    Exit code 1 when anything was found, or a worker waited without a word.
+    """
+    done = (
+        silence_run.run(silence_run.brief(), seed, patience=10)
+        if brief
+        else silence_run.run(silence_run.cases(seconds), seed)
+    )
+    _end(silence_run.report(done), to, good=done.good)
 
 
 @app.command()

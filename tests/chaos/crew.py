@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from config.errors import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -117,10 +117,19 @@ class Crew:
         Where logs go.
     sabotage
         What is broken in the workers on purpose (`sabotage.py`), "" for the honest ones.
+    program
+        What Python runs in the place of the command line itself.
     """
 
-    def __init__(self, settings: Path, folder: Path, sabotage: str = "") -> None:
-        program = [str(HERE / "sabotage.py"), sabotage] if sabotage else ["-m", "worker"]
+    def __init__(
+        self,
+        settings: Path,
+        folder: Path,
+        sabotage: str = "",
+        program: Sequence[str] = ("-m", "worker"),
+    ) -> None:
+        if sabotage:
+            program = (str(HERE / "sabotage.py"), sabotage)
         self._command = [sys.executable, *program, "worker", "-c", str(settings)]
         self._folder = folder
         self._count = 0
