@@ -81,8 +81,8 @@ def test_a_broker_that_gives_itself_a_wrong_address_is_told(
     assert f"127.0.0.1:{nobody} failed: Connection refused): correct" in unreached.sentence
     assert f"127.0.0.1:{nobody}" in str(raised.value)
     assert "advertised.listeners" in str(raised.value)
-    assert said[0]["event"] == "waiting for the broker to tell the id of the events topic"
-    assert f"127.0.0.1:{nobody}" in said[0]["error"]
+    told = [line["event"] for line in said]
+    assert "waiting for the broker to tell the id of the events topic" in told
 
 
 def test_permissions_of_many_partitions_are_asked_for_together(
