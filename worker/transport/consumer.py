@@ -24,7 +24,7 @@ from faust.tables.recovery import RebalanceAgain
 from faust.transport.drivers import aiokafka as stock
 from faust.types import TP, ConsumerMessage
 
-from worker.transport import by_id, epochs, fetch, grouping, membership, outage
+from worker.transport import by_id, epochs, fetch, grouping, membership, outage, pace
 from worker.transport.connection import make_no_topics
 from worker.transport.divergence import Divergence
 from worker.transport.offsets import OFFSET_MARK, GroupOffset
@@ -38,10 +38,6 @@ if TYPE_CHECKING:
     from worker.transport.job import JobApp
 
 log = structlog.get_logger(__name__)
-
-FETCH_WAIT_MS: Final = 20
-"""How long the broker may hold a fetch back for more data: it bounds latency, and a fetch for a
-quiet partition blocks the next one to the same broker."""
 
 POLL_SECONDS: Final = 0.2
 ROOM_SECONDS: Final = 0.002
@@ -62,7 +58,6 @@ class ConsumerThread(stock.AIOKafkaConsumerThread):
         consumer = super()._create_worker_consumer(transport)
         # Faust has no settings for these two; aiokafka reads them when it starts.
         consumer._isolation_level = "read_committed"  # noqa: SLF001
-        consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001
         job = cast("JobApp", self.app).job
         topic, topic_id = job.settings.topics.events, job.layout.events_id
         if topic_id:
@@ -70,6 +65,7 @@ class ConsumerThread(stock.AIOKafkaConsumerThread):
             told = Divergence(client, subscriptions, topic, job.cursor, job.fail_soon)
             by_id.install(client, topic, topic_id, job.ground.doubt, told)
         kafka = job.settings.kafka
+        pace.install(consumer, kafka.commit_interval.total_seconds())
         self._outage = outage.install(consumer._client, topic, kafka.group)  # noqa: SLF001
         if kafka.group_instance_id is not None:
             membership.install(consumer._client, kafka.group_instance_id, job.replaced)  # noqa: SLF001
