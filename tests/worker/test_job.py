@@ -16,6 +16,7 @@ from faust.types import TP
 from structlog.testing import capture_logs
 
 from config.errors import DecisionError, RocstreamError
+from worker.transport import consumer as driver
 from worker.transport import ground
 from worker.transport import job as module
 from worker.transport.changelog import Extent
@@ -233,6 +234,32 @@ def test_runs_fetched_with_one_that_waited_while_tasks_were_opened_anew_are_drop
         return taken
 
     assert asyncio.run(handed_on()) == [0, 1]
+
+
+def test_a_worker_whose_tasks_are_full_waits_until_one_has_room(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "POLL_SECONDS", 3600.0)
+
+    async def polled() -> None:
+        job = new_job(settings_of())
+        full: Any = SimpleNamespace(has_room=False)
+        job.tasks[0] = full
+        job.room.set()
+        consumer: Any = SimpleNamespace(
+            app=SimpleNamespace(job=job),
+            flow_active=True,
+            _get_active_partitions=lambda: {TopicPartition("events", 0)},
+        )
+        waiting = asyncio.create_task(Consumer._wait_next_records(consumer, 1.0))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        job.room.set()
+        assert await asyncio.wait_for(waiting, WAIT_SECONDS) == ({}, set())
+        job.pool.shutdown()
+
+    asyncio.run(polled())
 
 
 def test_a_fetch_that_finds_no_topic_has_it_looked_at_at_once(

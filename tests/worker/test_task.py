@@ -104,6 +104,36 @@ class Stuck(Log):
         """There is nothing to close."""
 
 
+class Held(Log):
+    """A log whose first transaction is under way until it may go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.goes_on = Event(), Event()
+
+    def commit(self, transaction: Transaction) -> None:
+        self.begun.set()
+        assert self.goes_on.wait(20)
+        super().commit(transaction)
+
+
+def task_of(
+    pipeline: Pipeline, log: Any, pool: Any, on_room: Callable[[], None] = lambda: None
+) -> Task:
+    """A task that hands its transactions to a log."""
+    return Task(
+        0,
+        1,
+        pipeline,
+        log,
+        log,
+        pool=pool,
+        interval=0.001,
+        on_death=lambda *_: None,
+        on_room=on_room,
+    )
+
+
 def committed(settings: Settings, *runs: Run) -> list[Transaction]:
     """Feed a task, the loop turning in between; drain it, and return its transactions."""
     pipeline = Pipeline(settings, "events", 0)
@@ -111,9 +141,7 @@ def committed(settings: Settings, *runs: Run) -> list[Transaction]:
 
     async def feed() -> None:
         with ThreadPoolExecutor(1) as pool:
-            task = Task(
-                0, 1, pipeline, log, log, pool=pool, interval=0.001, on_death=lambda *_: None
-            )
+            task = task_of(pipeline, log, pool)
             task.start(committed=True)
             for run in runs:
                 await task.feed(run)
@@ -159,9 +187,7 @@ def test_the_client_of_an_idle_task_is_listened_to(
         told = cast("Any", log)
         pipeline = Pipeline(settings_of(), "events", 0)
         with ThreadPoolExecutor(1) as pool:
-            task = Task(
-                0, 1, pipeline, told, told, pool=pool, interval=0.001, on_death=lambda *_: None
-            )
+            task = task_of(pipeline, told, pool)
             task.start(committed=True)
             async with asyncio.timeout(20):
                 await log.heard.wait()
@@ -169,6 +195,60 @@ def test_the_client_of_an_idle_task_is_listened_to(
 
     asyncio.run(idle())
     assert log.transactions == []
+
+
+def test_the_client_of_a_task_that_is_set_aside_is_listened_to(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How long a rebalance takes is for others to decide; what it has to say would pile up."""
+    monkeypatch.setattr(module, "LISTEN_SECONDS", 0.001)
+
+    async def set_aside() -> None:
+        told = cast("Any", Log())
+        pipeline = Pipeline(settings_of(), "events", 0)
+        with ThreadPoolExecutor(1) as pool:
+            task = task_of(pipeline, told, pool)
+            task.start(committed=True)
+            for generation in (2, 3):
+                assert await task.park()
+                told.listened = 0
+                told.heard.clear()
+                async with asyncio.timeout(20):
+                    await told.heard.wait()
+                task.go_on(generation)
+            await task.feed(run_of(0, 3))
+            assert await task.park()
+            told.close = told.abandon = lambda: None
+            await task.close()
+            assert [one.cursor.offset for one in told.transactions] == [3]
+
+    asyncio.run(set_aside())
+
+
+def test_a_full_task_tells_when_it_has_room_again(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BUFFERED_MESSAGES", 1)
+    log = Held()
+
+    async def feed() -> None:
+        room = asyncio.Event()
+        with ThreadPoolExecutor(1) as pool:
+            task = task_of(Pipeline(settings_of(EVERY_FIFTH), "events", 0), log, pool, room.set)
+            task.start(committed=True)
+            fed = asyncio.create_task(task.feed(run_of(0, 10)))
+            await asyncio.sleep(0)
+            assert not task.has_room
+            room.clear()
+            async with asyncio.timeout(20):
+                await room.wait()
+            assert task.has_room
+            log.goes_on.set()
+            await fed
+            assert await task.park()
+
+    asyncio.run(feed())
+    assert log.transactions[-1].cursor.offset == 10
 
 
 def test_runs_that_follow_on_the_cursor_are_taken_in(settings_of: Callable[..., Settings]) -> None:
@@ -251,9 +331,7 @@ def test_a_task_whose_job_has_failed_commits_nothing_more(
 
     async def feed() -> None:
         with ThreadPoolExecutor(1) as pool:
-            task = Task(
-                0, 1, pipeline, log, log, pool=pool, interval=0.001, on_death=lambda *_: None
-            )
+            task = task_of(pipeline, log, pool)
             task.start(committed=True)
             await task.feed(run_of(0, 3))
             task.dead = True

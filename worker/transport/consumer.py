@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 POLL_SECONDS: Final = 0.2
-ROOM_SECONDS: Final = 0.002
 RETRY_SECONDS: Final = 0.5
 
 
@@ -210,16 +209,18 @@ class Consumer(stock.Consumer):
     async def _wait_next_records(self, timeout: float) -> tuple[Any, Any]:  # noqa: ASYNC109 - Faust's signature
         if not self.flow_active:
             await self.wait(self.can_resume_flow)  # type: ignore[arg-type]
-        tasks = self.app.job.tasks
+        job = self.app.job
         active = {
             tp
             for tp in self._get_active_partitions()
-            if (task := tasks.get(tp.partition)) is not None and task.has_room
+            if (task := job.tasks.get(tp.partition)) is not None and task.has_room
         }
         if not active:
-            # Full tasks have room again within a transaction's time. Where there are none the flow
-            # is held before some come, so that nothing waits for this to end.
-            await asyncio.sleep(ROOM_SECONDS if tasks else POLL_SECONDS)
+            # Where there are no tasks the flow is held before some come, so that nothing waits for
+            # this to end.
+            job.room.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(job.room.wait(), POLL_SECONDS)
             return {}, active
         records = await self._getmany(active_partitions=active, timeout=min(timeout, POLL_SECONDS))
         return records, active

@@ -115,6 +115,8 @@ class Job:
         self._one_opening = asyncio.Lock()
         self.revoking = False
         self.openings = 0
+        # Set whenever a task may have room again.
+        self.room = asyncio.Event()
         self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._app: JobApp | None = None
         self._table: WindowTable | None = None
@@ -235,6 +237,7 @@ class Job:
             task.go_on(generation)
         for task, committed in tasks:
             task.start(committed=committed)
+        self.room.set()
         log.info(
             "tasks opened",
             kept=sorted(kept),
@@ -429,6 +432,7 @@ class Job:
                 pool=self.pool,
                 interval=self.settings.kafka.commit_interval.total_seconds(),
                 on_death=self._on_death,
+                on_room=self.room.set,
             )
             tasks.append((task, kept))
         return tasks

@@ -49,8 +49,8 @@ first one goes at once: should the worker be killed, and stay away until retenti
 nobody could tell any more that they were no records."""
 
 LISTEN_SECONDS: Final = 1.0
-"""How often an idle task has its client say what it has to say. It would pile up: with a broker
-away, some lines a second."""
+"""How often an idle task, or one that is set aside, has its client say what it has to say. It would
+pile up: with a broker away, some lines a second."""
 
 DRAIN_SECONDS: Final = 5.0
 """How long a task that leaves may take to commit what it has. What is not committed by then is
@@ -74,6 +74,8 @@ class Task:
         Seconds between the starts of two transactions, at the least.
     on_death
         Called once with the task and the error when a transaction has failed for good.
+    on_room
+        Called whenever there may be room again.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Task:
         pool: Executor,
         interval: float,
         on_death: Callable[[Task, BaseException], None],
+        on_room: Callable[[], None] = lambda: None,
     ) -> None:
         self.partition = partition
         self.generation = generation
@@ -99,6 +102,7 @@ class Task:
         self._pool = pool
         self._interval = interval
         self._on_death = on_death
+        self._on_room = on_room
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()
         self._news = asyncio.Event()
@@ -135,6 +139,8 @@ class Task:
         else:
             self._wake.set()
         self._next = self.pipeline.cursor.offset
+        if self._loop is not None:
+            self._loop.cancel()
         self._loop = asyncio.create_task(self._commit_loop(), name=f"task-{self.partition}")
 
     async def feed(self, run: Run) -> None:
@@ -180,7 +186,7 @@ class Task:
     async def drain(self) -> None:
         """Take nothing in any more, and commit what there is, for `DRAIN_SECONDS` at the most."""
         self.closing = True
-        self._room.set()
+        self._make_room()
         if self.dead or self._loop is None:
             return
         self._wake_up()
@@ -192,9 +198,14 @@ class Task:
             log.warning("task left with uncommitted work", task=self.partition)
 
     async def park(self) -> bool:
-        """Commit what there is and stand still; tell whether the task is fit to go on later."""
+        """Commit what there is and stand still; tell whether the task is fit to go on later.
+
+        Its client goes on saying what it has to say: how long a rebalance takes is for others to
+        decide.
+        """
         await self.drain()
         await self._end_loop()
+        self._loop = asyncio.create_task(self._listen(), name=f"parked-{self.partition}")
         return not self.dead and self._at_rest()
 
     def prove(self) -> bool:
@@ -219,7 +230,7 @@ class Task:
     async def close(self) -> None:
         """Let go of everything; what is not committed is worked out again by the next owner."""
         self.closing = self.dead = True
-        self._room.set()
+        self._make_room()
         self._producer.abandon()
         await self._end_loop()
         await asyncio.get_running_loop().run_in_executor(self._pool, self._producer.close)
@@ -229,6 +240,10 @@ class Task:
         if loop is not None:
             loop.cancel()
             await asyncio.gather(loop, return_exceptions=True)
+
+    def _make_room(self) -> None:
+        self._room.set()
+        self._on_room()
 
     def _wake_up(self) -> None:
         """Have what is not committed yet committed."""
@@ -250,7 +265,7 @@ class Task:
                 if self.dead:
                     # Of what a run that failed has left half done nothing may be committed.
                     self._idle.set()
-                    self._room.set()
+                    self._make_room()
                     return
                 self._wake.clear()
                 began = time.monotonic()
@@ -266,7 +281,7 @@ class Task:
         except BaseException as error:  # noqa: BLE001 - whatever it was, the task must not go on
             self.dead = True
             self._idle.set()
-            self._room.set()
+            self._make_room()
             self._on_death(self, error)
 
     async def _await_work(self) -> None:
@@ -275,6 +290,12 @@ class Task:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LISTEN_SECONDS):
                     await self._wake.wait()
+
+    async def _listen(self) -> None:
+        """Have the client say what it has to say, until this is called off."""
+        while True:
+            self._producer.listen()
+            await asyncio.sleep(LISTEN_SECONDS)
 
     async def _gather(self) -> None:
         """Wait until there is something to publish, though not for long."""
@@ -285,7 +306,7 @@ class Task:
     async def _commit(self) -> None:
         outcome = self.pipeline.take()
         self._news.clear()
-        self._room.set()
+        self._make_room()
         with self._table.writing() as pages:
             self._table.write(outcome.pages)
         transaction = Transaction(outcome.updates, outcome.rejections, pages, outcome.cursor)
