@@ -30,7 +30,7 @@ if not native.COMPILED:
     pytest.skip("the core is not built", allow_module_level=True)
 
 from worker.transport import _batches, codecs
-from worker.transport.fetch import BatchError, BlockRecords, PlainBatches, RunRecords
+from worker.transport.fetch import BatchError, BlockRecords, PlainBatches, Run, RunRecords, joined
 
 TP = TopicPartition("events", 0)
 CONTROL, APPENDED = 0x20, 0x08
@@ -373,6 +373,19 @@ def test_blocks_of_many_batches_are_delivered_in_pieces_of_the_size_asked_for() 
     assert [len(piece) for piece in pieces] == [7] * 7 + [1, 0]
     assert [r.offset for piece in pieces for r in piece] == list(range(50))
     assert next(blocks(raw, 3)).offset == 3
+
+
+@pytest.mark.parametrize("read", [blocks, lambda raw, first: stock(raw, first, (), 1)])
+def test_runs_that_follow_each_other_make_one(read: Callable[[bytes, int], Any]) -> None:
+    runs = []
+    for start in (3, 9):
+        raw, end = batch_of(start, PLAIN | {"rows": [ROW] * 4})
+        runs += [Run(read(raw, start).take(None), start, end, 50 - end), Run((), end, end + 2, 9)]
+    whole = joined(runs)
+    assert (whole.start, whole.end, whole.unread) == (3, 15, 9)
+    assert [record.offset for record in whole.records] == [3, 4, 5, 6, 9, 10, 11, 12]
+    assert joined(runs[1:2]) is runs[1]
+    assert len(joined([runs[1], Run((), 9, 9)])) == 0
 
 
 def test_what_was_fetched_goes_with_its_last_block_and_waits_for_no_collector() -> None:

@@ -19,9 +19,10 @@ from worker.transport.producer import WriteError
 from worker.transport.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from config import Settings
+    from worker.events import Record
     from worker.pages import Cursor
     from worker.transport.producer import Transaction
 
@@ -115,6 +116,18 @@ class Held(Log):
         self.begun.set()
         assert self.goes_on.wait(20)
         super().commit(transaction)
+
+
+class Counted(Pipeline):
+    """Writes down how many records it is given at a time."""
+
+    def __init__(self, settings: Settings, batches: list[int]) -> None:
+        super().__init__(settings, "events", 0)
+        self._batches = batches
+
+    def process(self, records: Sequence[Record], epoch: int = -1) -> Iterator[None]:
+        self._batches.append(len(records))
+        return super().process(records, epoch)
 
 
 def task_of(
@@ -223,6 +236,88 @@ def test_the_client_of_a_task_that_is_set_aside_is_listened_to(
             assert [one.cursor.offset for one in told.transactions] == [3]
 
     asyncio.run(set_aside())
+
+
+def test_runs_that_come_while_no_transaction_may_begin_are_taken_in_together(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Work per key and batch is most of what a few events cost."""
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
+    batches: list[int] = []
+    pipeline = Counted(settings_of(EVERY_FIFTH), batches)
+    log = Held()
+
+    async def feed() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            task = task_of(pipeline, log, pool)
+            task.start(committed=True)
+            await task.feed(run_of(0, 3))
+            async with asyncio.timeout(20):
+                await asyncio.to_thread(log.begun.wait)
+            await task.feed(run_of(3, 3))
+            await task.feed(Run((), 6, 8))
+            await task.feed(run_of(8, 4))
+            assert batches == [3]
+            log.goes_on.set()
+            assert await task.park()
+
+    asyncio.run(feed())
+    assert batches == [3, 7]
+    assert [(one.cursor.offset, len(one.updates)) for one in log.transactions] == [(3, 0), (12, 2)]
+
+
+def test_many_records_are_taken_in_while_a_transaction_is_under_way(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(module, "GATHERED_RECORDS", 4)
+    batches: list[int] = []
+    pipeline = Counted(settings_of(EVERY_FIFTH), batches)
+    log = Held()
+
+    async def feed() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            task = task_of(pipeline, log, pool)
+            task.start(committed=True)
+            await task.feed(run_of(0, 3))
+            async with asyncio.timeout(20):
+                await asyncio.to_thread(log.begun.wait)
+            await task.feed(run_of(3, 4))
+            await task.feed(run_of(7, 1))
+            assert batches == [3, 5]
+            log.goes_on.set()
+            assert await task.park()
+
+    asyncio.run(feed())
+    assert [one.cursor.offset for one in log.transactions] == [3, 8]
+
+
+def test_only_runs_of_one_epoch_are_taken_in_together(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cursor tells the epoch of what is before it."""
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
+    batches: list[int] = []
+    pipeline = Counted(settings_of(EVERY_FIFTH), batches)
+    log = Held()
+
+    async def feed() -> None:
+        with ThreadPoolExecutor(1) as pool:
+            task = task_of(pipeline, log, pool)
+            task.start(committed=True)
+            await task.feed(run_of(0, 3))
+            async with asyncio.timeout(20):
+                await asyncio.to_thread(log.begun.wait)
+            for start, epoch in ((3, 4), (5, 4), (7, 6)):
+                run = run_of(start, 2)
+                run.epoch = epoch
+                await task.feed(run)
+            log.goes_on.set()
+            assert await task.park()
+
+    asyncio.run(feed())
+    assert batches == [3, 4, 2]
+    assert (log.transactions[-1].cursor.offset, pipeline.cursor.epoch) == (9, 6)
 
 
 def test_a_full_task_tells_when_it_has_room_again(
@@ -365,6 +460,7 @@ def test_a_run_that_finds_no_room_has_what_there_is_committed_at_once(
 ) -> None:
     """And goes on behind it: an interval of a minute is not waited for."""
     monkeypatch.setattr(module, "BUFFERED_MESSAGES", 1)
+    monkeypatch.setattr(module, "GATHERED_RECORDS", 9)
     pipeline = Pipeline(settings_of(EVERY_FIFTH), "events", 0)
     log = cast("Any", Log())
 

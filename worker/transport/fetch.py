@@ -9,7 +9,7 @@ when a response comes in, so that is where ours are put (its version is pinned).
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -297,6 +297,23 @@ class Read(NamedTuple):
 
     offset: int
     epoch: int
+
+
+def joined(runs: Sequence[Run]) -> Run:
+    """Return runs of one epoch, one or more that follow each other, as one; O(records)."""
+    *_, last = runs
+    if len(runs) == 1:
+        return last
+    records: Sequence[Record]
+    found = [run.records for run in runs if len(run)]
+    blocks = [some for some in found if native.COMPILED and isinstance(some, _block.Block)]
+    if blocks and len(blocks) == len(found):
+        records = _block.block_of_blocks(blocks)
+    else:
+        records = list(chain.from_iterable(found))
+    whole = Run(records, runs[0].start, last.end, last.unread, last.epoch)
+    whole.opening = last.opening
+    return whole
 
 
 class RunResult(fetcher.FetchResult):  # type: ignore[misc]

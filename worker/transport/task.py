@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from config.errors import DecisionError, RocstreamError
+from worker.transport.fetch import joined
 from worker.transport.producer import Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
 
     from worker.pages import Cursor
@@ -29,6 +32,12 @@ BUFFERED_MESSAGES: Final = 20_000
 
 BUFFERED_BYTES: Final = 32 << 20
 """The same in bytes: a dead letter may have a megabyte, and a transaction has little time."""
+
+GATHERED_RECORDS: Final = 512
+GATHERED_RUNS: Final = 8
+"""What may wait to be taken in while no transaction may begin. Work per key and batch is most of
+what a few events cost, so those that go into one transaction are taken in together; more of them
+cost little less each, and would hold the transaction up."""
 
 BUSY_SECONDS: Final = 1.0
 """Seconds between two transactions while a task has much to catch up with. Each one rewrites the
@@ -110,6 +119,9 @@ class Task:
         self._idle = asyncio.Event()
         self._next = 0
         self._unread = 0
+        self._waiting: list[Run] = []
+        self._under_way: Iterator[None] | None = None
+        self._may_begin = True
         self._stretched = False
         self._later: asyncio.TimerHandle | None = None
         self._passed = 0.0
@@ -139,6 +151,7 @@ class Task:
         else:
             self._wake.set()
         self._next = self.pipeline.cursor.offset
+        self._may_begin = True
         if self._loop is not None:
             self._loop.cancel()
         self._loop = asyncio.create_task(self._commit_loop(), name=f"task-{self.partition}")
@@ -146,8 +159,9 @@ class Task:
     async def feed(self, run: Run) -> None:
         """Take a run in, waiting for room in between; stop early when the task leaves.
 
-        There is no await between two consistent points: whenever this is suspended, what was
-        taken in is in the windows, the buffers and the cursor alike.
+        A small one may be kept until a transaction may begin. There is no await between two
+        consistent points: whenever this is suspended, what was taken in is in the windows, the
+        buffers and the cursor alike.
 
         Raises
         ------
@@ -164,24 +178,16 @@ class Task:
         self._next, self._unread = run.end, run.unread
         if self._stretched and not self.lags:
             self._hurry.set()
-        for _ in self.pipeline.process(run.records, run.epoch):
-            self._idle.clear()
-            self._wake.set()
-            if self.pipeline.buffered:
-                self._news.set()
-            if not self.has_room:
-                self._hurry.set()
-                self._room.clear()
-                await self._room.wait()
+        self._waiting.append(run)
+        if not self._may_begin and self._under_way is None and self._is_little():
+            return
+        while not self._take_in():
+            self._hurry.set()
+            self._room.clear()
+            await self._room.wait()
             if self.closing or self.dead:
+                self._waiting, self._under_way = [], None
                 return
-        self.pipeline.pass_over(run.end, run.epoch)
-        if len(run):
-            self._wake_up()
-        elif self._later is None:
-            loop = asyncio.get_running_loop()
-            self._passed = max(self._passed + PASSED_SECONDS, loop.time())
-            self._later = loop.call_at(self._passed, self._wake_up)
 
     async def drain(self) -> None:
         """Take nothing in any more, and commit what there is, for `DRAIN_SECONDS` at the most."""
@@ -241,6 +247,42 @@ class Task:
             loop.cancel()
             await asyncio.gather(loop, return_exceptions=True)
 
+    def _is_little(self) -> bool:
+        """Tell whether what waits to be taken in may wait longer."""
+        waiting = self._waiting
+        return len(waiting) <= GATHERED_RUNS and sum(map(len, waiting)) <= GATHERED_RECORDS
+
+    def _take_in(self) -> bool:
+        """Take in what waits for it, as far as there is room; tell whether that was all."""
+        while True:
+            if self._under_way is None:
+                if not self._waiting:
+                    return True
+                _, same = next(groupby(self._waiting, attrgetter("epoch")))
+                runs = list(same)
+                del self._waiting[: len(runs)]
+                self._under_way = self._steps(joined(runs))
+            for _ in self._under_way:
+                if not self.has_room:
+                    return False
+            self._under_way = None
+
+    def _steps(self, run: Run) -> Iterator[None]:
+        """Take a run in; at each yield one may stop for good."""
+        for _ in self.pipeline.process(run.records, run.epoch):
+            self._idle.clear()
+            self._wake.set()
+            if self.pipeline.buffered:
+                self._news.set()
+            yield
+        self.pipeline.pass_over(run.end, run.epoch)
+        if len(run):
+            self._wake_up()
+        elif self._later is None:
+            loop = asyncio.get_running_loop()
+            self._passed = max(self._passed + PASSED_SECONDS, loop.time())
+            self._later = loop.call_at(self._passed, self._wake_up)
+
     def _make_room(self) -> None:
         self._room.set()
         self._on_room()
@@ -255,7 +297,12 @@ class Task:
             self._wake.set()
 
     def _at_rest(self) -> bool:
-        return self.committed is not None and self.pipeline.cursor.place == self.committed.place
+        return (
+            not self._waiting
+            and self._under_way is None
+            and self.committed is not None
+            and self.pipeline.cursor.place == self.committed.place
+        )
 
     async def _commit_loop(self) -> None:
         try:
@@ -267,6 +314,7 @@ class Task:
                     self._idle.set()
                     self._make_room()
                     return
+                self._may_begin = False
                 self._wake.clear()
                 began = time.monotonic()
                 self._hurry.clear()
@@ -276,6 +324,11 @@ class Task:
                 elif self.closing:
                     self._wake.set()
                 await self._pause(began)
+                self._may_begin = True
+                if self.has_room:
+                    self._take_in()
+                if self._at_rest():
+                    self._idle.set()
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it was, the task must not go on
