@@ -98,6 +98,20 @@ def test_a_member_that_was_only_forgotten_is_aiokafkas_business(request_: Any) -
     assert fenced == 0
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [HeartbeatRequest(GROUP, -1, ""), OffsetCommitRequest(GROUP, -1, "", -1, COMMIT._topics)],
+    ids=["heartbeat", "commit"],
+)
+def test_a_member_that_joins_anew_names_no_instance_until_it_has_an_id(request_: Any) -> None:
+    """A broker would compare the instance's member with none, and answer that it is replaced."""
+    client = Client(UNKNOWN_MEMBER, highest=9)
+    answer, fenced = ask(client, request_)
+    assert INSTANCE.encode() not in client.sent.encode()
+    assert UNKNOWN_MEMBER in membership.errors(answer)
+    assert fenced == 0
+
+
 @pytest.mark.parametrize(("request_", "highest"), [(BEAT, 1), (COMMIT, 3)])
 def test_older_brokers_are_asked_as_ever(request_: Any, highest: int) -> None:
     client = Client(0, highest)

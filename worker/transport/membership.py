@@ -163,9 +163,10 @@ def install(client: AIOKafkaClient, instance: str, on_fenced: Callable[[], None]
     async def send_named(
         node: int, request: Any, *, group: ConnectionGroup = ConnectionGroup.DEFAULT
     ) -> Any:
-        if type(request) is HeartbeatRequest:
+        # A member that has dropped its own id, to join anew, would be told that it is replaced.
+        if type(request) is HeartbeatRequest and request._member_id:  # noqa: SLF001 - told nowhere else
             request = Heartbeat(request, instance)
-        elif type(request) is OffsetCommitRequest:
+        elif type(request) is OffsetCommitRequest and request._consumer_id:  # noqa: SLF001 - as above
             request = Commit(request, instance)
         response = await send(node, request, group=group)
         if _FENCED in errors(response):
