@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from worker.transport.machine import TASKS, files_needed
+from worker.transport.machine import TASKS, TOO_MANY, files_needed
 
 HERE = Path(__file__).parents[2]
 
@@ -49,3 +49,11 @@ def test_a_hard_limit_that_is_too_low_is_told_with_the_cure() -> None:
 def test_too_many_tasks_are_told(tasks: int, *, told: bool) -> None:
     *warnings, _ = made_room("ulimit -Sn 256", tasks, 1)
     assert ["start more workers" in warning for warning in warnings] == [True] * told
+
+
+@pytest.mark.parametrize(("tasks", "told"), [(TOO_MANY - 1, False), (TOO_MANY, True)])
+def test_tasks_that_may_never_get_on_are_told(tasks: int, *, told: bool) -> None:
+    warning, *_ = made_room("ulimit -Sn 256", tasks, 1)
+    assert "are slow" in warning
+    assert "start more workers" in warning
+    assert ("may never commit anything in time" in warning) is told

@@ -12,6 +12,9 @@ log = structlog.get_logger(__name__)
 TASKS: Final = 64
 """For one worker at the most: beyond, the clients' threads alone keep a core busy."""
 
+TOO_MANY: Final = 4 * TASKS
+"""So many got on no more on two cores: their transactions ended before they could be committed."""
+
 FILES: Final = 100
 """Open files of a worker without tasks, and of what comes and goes while tasks are opened."""
 
@@ -36,8 +39,10 @@ def make_room(tasks: int, brokers: int) -> None:
         Of the cluster.
     """
     if tasks > TASKS:
+        never = f", with {TOO_MANY} and more it may never commit anything in time"
         log.warning(
-            f"this worker has {tasks} tasks and more than {TASKS} are slow: start more workers",  # noqa: G004 - structlog takes an event
+            f"this worker has {tasks} tasks and more than {TASKS} are slow"  # noqa: G004 - structlog takes an event
+            f"{never if tasks >= TOO_MANY else ''}: start more workers"
         )
     needed = files_needed(tasks, brokers)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
