@@ -24,7 +24,7 @@ from faust.tables.recovery import RebalanceAgain
 from faust.transport.drivers import aiokafka as stock
 from faust.types import TP, ConsumerMessage
 
-from worker.transport import by_id, epochs, fetch, grouping, membership, outage, pace
+from worker.transport import by_id, epochs, fetch, grouping, membership, outage, pace, silent
 from worker.transport.connection import make_no_topics
 from worker.transport.divergence import Divergence
 from worker.transport.offsets import OFFSET_MARK, GroupOffset
@@ -55,6 +55,7 @@ class ConsumerThread(stock.AIOKafkaConsumerThread):
         fetch.install()
         make_no_topics()
         consumer = super()._create_worker_consumer(transport)
+        silent.go_around(consumer._client)  # noqa: SLF001
         # Faust has no settings for these two; aiokafka reads them when it starts.
         consumer._isolation_level = "read_committed"  # noqa: SLF001
         job = cast("JobApp", self.app).job

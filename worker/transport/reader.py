@@ -23,7 +23,7 @@ from aiokafka.consumer.subscription_state import SubscriptionState
 from aiokafka.structs import TopicPartition
 
 from config.errors import RocstreamError
-from worker.transport import fetch
+from worker.transport import fetch, silent
 from worker.transport.connection import aiokafka, quiet
 from worker.transport.fetch import Run
 
@@ -182,6 +182,7 @@ class Reader:
 
     async def _start(self) -> None:
         client = AIOKafkaClient(**aiokafka(self._settings))
+        silent.go_around(client)
         try:
             await client.bootstrap()
         except errors.KafkaConnectionError:
