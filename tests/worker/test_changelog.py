@@ -26,7 +26,7 @@ def test_a_changelog_that_does_not_come_is_waited_for_so_long_and_no_longer(
     try:
         consumer.assign([TopicPartition("changelog", 0, 0)])
         with pytest.raises(RestoreError, match=r"stood still for 0 s; .* by partition: {0: 70}"):
-            module._drain(consumer, read, Event())
+            module._drain(consumer, "changelog", read, Event())
     finally:
         consumer.close()
 
