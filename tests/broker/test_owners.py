@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
 from computed import assert_exactly, expected_updates, reference_h, tied_events
 from confluent_kafka import Consumer
@@ -51,6 +53,74 @@ def test_of_two_workers_with_one_instance_id_the_older_leaves(
             assert newer.exit_code() == 0, newer.text()[-3000:]
             # Commits name the instance too, in words that the broker understands.
             assert "group offsets not committed" not in newer.text()
+
+
+# A worker that takes tasks over only once a file is gone.
+HELD = """
+import time
+from pathlib import Path
+from worker.cli import main
+from worker.transport.job import Job
+
+read = Job._read
+
+def read_late(self, partitions, cancelled):
+    while Path({hold!r}).exists() and not cancelled.is_set():
+        time.sleep(0.01)
+    return read(self, partitions, cancelled)
+
+Job._read = read_late
+main()
+"""
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "a stop", "a rebalance"])
+def test_tasks_that_stay_publish_while_others_are_still_being_opened(
+    new_job: Callable[..., Job], tmp_path: Path, meanwhile: str
+) -> None:
+    job = new_job(partitions=4)
+    events = tied_events(12_000, keys=12, seed=9)
+    expected = expected_updates(events, reference_h)
+    hold = tmp_path / "hold"
+    program = ("-c", HELD.format(hold=str(hold)))
+    with job.worker(program=program) as stays, job.worker() as leaves:
+        for worker in (stays, leaves):
+            worker.wait_for(lambda worker=worker: assigned(worker.text(), 2))
+        job.produce(events[:6_000])
+        stays.wait_for(lambda: job.state()["events"] == 6_000)
+        hold.touch()
+        leaves.signal(signal.SIGTERM)
+        assert leaves.exit_code() == 0, leaves.text()[-3000:]
+        stays.wait_for(lambda: '"tasks go on"' in stays.text())
+        [kept] = re.findall(r'"tasks go on", "kept": (\[\d, \d\])', stays.text())
+        before = job.cursors()
+        job.produce(events[6_000:])
+        ends = {number: job.end_offset(number) for number in before}
+
+        def at_end() -> set[int]:
+            return {p for p, cursor in job.cursors().items() if cursor.offset == ends[p]}
+
+        stays.wait_for(lambda: at_end() == set(orjson.loads(kept)))
+        moved = {p for p, cursor in job.cursors().items() if cursor.offset != before[p].offset}
+        assert moved == at_end()
+        if meanwhile == "a stop":
+            stays.signal(signal.SIGTERM)
+            assert stays.exit_code() == 0, stays.text()[-3000:]
+            assert "Traceback" not in stays.text()
+        if meanwhile != "nothing":
+            with job.worker() as comes:
+                comes.wait_until_ready()
+                hold.unlink()
+                assert_exactly(job.updates(len(expected)), expected)
+        else:
+            hold.unlink()
+            assert_exactly(job.updates(len(expected)), expected)
+
+
+def assigned(text: str, count: int) -> bool:
+    """Tell whether a worker was last ready with so many partitions."""
+    found = re.findall(r'"ready", "partitions": (\[[^]]*\])', text)
+    return bool(found) and len(orjson.loads(found[-1])) == count
 
 
 class _Refused(list[Message]):

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from aiokafka.consumer.subscription_state import SubscriptionState
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.structs import TopicPartition
 from confluent_kafka import KafkaError, KafkaException
@@ -20,8 +21,8 @@ from worker.transport import consumer as driver
 from worker.transport import ground
 from worker.transport import job as module
 from worker.transport.changelog import Extent
-from worker.transport.consumer import Consumer
-from worker.transport.fetch import Run
+from worker.transport.consumer import Consumer, ConsumerThread
+from worker.transport.fetch import Run, RunResult
 from worker.transport.ground import Ground
 from worker.transport.job import Job
 from worker.transport.layout import Layout
@@ -139,27 +140,26 @@ def test_a_partition_that_the_changelog_does_not_have_is_refused(
         asyncio.run(checked({1, 2}))
 
 
-def test_a_run_fetched_for_tasks_that_were_opened_anew_since_is_not_theirs(
+def test_a_run_taken_before_the_seek_to_its_tasks_cursor_is_not_for_it(
     settings_of: Callable[..., Settings],
 ) -> None:
-    """In the same generation: the job opens tasks anew whose producers have died."""
+    """In the same generation: others are at work while a task is opened, or it is opened anew."""
 
     async def found() -> list[bool]:
         job = new_job(settings_of())
         run = Run((), 7, 9)
-        run.opening = job.openings
         message: Any = SimpleNamespace(partition=0, generation_id=3, value=run)
-        task: Any = SimpleNamespace(dead=False, closing=False, generation=3)
+        task: Any = SimpleNamespace(dead=False, closing=False, generation=3, sought=None)
         job.tasks[0] = task
-        before = job.find(message) is task
-        job.openings += 1
-        after = job.find(message) is task
+        taken = [job.find(message) is task]
+        for task.sought, run.sought in ((4, 0), (4, 3), (4, 4)):
+            taken.append(job.find(message) is task)
         job.fail(RocstreamError("over"))
-        run.opening, task.dead = job.openings, False
+        task.dead = False
         job.pool.shutdown()
-        return [before, after, job.find(message) is task]
+        return [*taken, job.find(message) is task]
 
-    assert asyncio.run(found()) == [True, False, False]
+    assert asyncio.run(found()) == [False, False, False, True, False]
 
 
 def test_a_run_of_a_former_assignment_goes_to_nobody(settings_of: Callable[..., Settings]) -> None:
@@ -171,7 +171,7 @@ def test_a_run_of_a_former_assignment_goes_to_nobody(settings_of: Callable[..., 
         found = []
         for generation in (3, 2):
             message: Any = SimpleNamespace(partition=0, generation_id=3, value=Run((), 7, 9))
-            task: Any = SimpleNamespace(dead=False, closing=False, generation=generation)
+            task: Any = SimpleNamespace(dead=False, closing=False, generation=generation, sought=0)
             job.tasks[0] = task
             found.append(job.find(message) is task)
             for state in ("closing", "dead"):
@@ -192,6 +192,7 @@ def test_a_run_that_fails_ends_the_job_and_all_of_its_tasks(
         partition = 0
         generation = 3
         closing = dead = False
+        sought = 0
 
         async def feed(self, _: Run) -> None:
             raise KeyError("broken")
@@ -211,7 +212,7 @@ def test_a_run_that_fails_ends_the_job_and_all_of_its_tasks(
     assert dead == [True, True]
 
 
-def test_runs_fetched_with_one_that_waited_while_tasks_were_opened_anew_are_dropped() -> None:
+def test_runs_fetched_with_one_that_waited_while_the_assignment_changed_are_dropped() -> None:
     """The first waits where the flow is held; the others were fetched for the same tasks as it."""
 
     async def handed_on() -> list[int]:
@@ -221,7 +222,7 @@ def test_runs_fetched_with_one_that_waited_while_tasks_were_opened_anew_are_drop
             return records, None
 
         consumer: Any = SimpleNamespace(
-            app=SimpleNamespace(consumer_generation_id=3, job=SimpleNamespace(openings=1)),
+            app=SimpleNamespace(consumer_generation_id=3),
             should_stop=False,
             flow_active=True,
             _wait_next_records=fetched,
@@ -230,7 +231,7 @@ def test_runs_fetched_with_one_that_waited_while_tasks_were_opened_anew_are_drop
         async for tp, _ in Consumer.getmany(consumer, 0):
             taken.append(tp.partition)
             if tp.partition == 1:
-                consumer.app.job.openings += 1
+                consumer.app.consumer_generation_id += 1
         return taken
 
     assert asyncio.run(handed_on()) == [0, 1]
@@ -243,7 +244,7 @@ def test_a_worker_whose_tasks_are_full_waits_until_one_has_room(
 
     async def polled() -> None:
         job = new_job(settings_of())
-        full: Any = SimpleNamespace(has_room=False)
+        full: Any = SimpleNamespace(sought=1, has_room=False)
         job.tasks[0] = full
         job.room.set()
         consumer: Any = SimpleNamespace(
@@ -260,6 +261,165 @@ def test_a_worker_whose_tasks_are_full_waits_until_one_has_room(
         job.pool.shutdown()
 
     asyncio.run(polled())
+
+
+def sought_by(settings: Settings, sought: dict[int, int | None]) -> list[tuple[dict[TP, int], int]]:
+    """Have partitions of tasks sought, of which some were; return what is asked for."""
+    events = settings.topics.events
+    asked: list[tuple[dict[TP, int], int]] = []
+
+    async def seek(offsets: dict[TP, int], number: int) -> None:
+        asked.append((offsets, number))
+
+    def task(number: int) -> Any:
+        pipeline = SimpleNamespace(cursor=SimpleNamespace(offset=number * 10))
+        return SimpleNamespace(sought=sought[number], pipeline=pipeline)
+
+    tasks = {number: task(number) for number in sought}
+    job = SimpleNamespace(tasks=tasks, settings=settings, revoking=False, room=asyncio.Event())
+    consumer: Any = SimpleNamespace(
+        app=SimpleNamespace(job=job),
+        assignment=lambda: {TP(events, number) for number in range(4)},
+        _seeks=6,
+        _read_offset={},
+        _thread=SimpleNamespace(seek_marked=seek),
+    )
+
+    async def twice() -> None:
+        await Consumer.perform_seek(consumer)
+        await Consumer.perform_seek(consumer)
+
+    asyncio.run(twice())
+    assert all(task.sought is not None for task in tasks.values())
+    return asked
+
+
+def test_tasks_are_sought_once_and_those_at_work_are_left_alone(
+    settings_of: Callable[..., Settings],
+) -> None:
+    settings = settings_of()
+    wanted = {TP(settings.topics.events, number): number * 10 for number in (1, 3)}
+    assert sought_by(settings, {0: 5, 1: None, 3: None}) == [(wanted, 7)]
+    assert sought_by(settings, {0: 5, 1: 6}) == []
+
+
+def test_partitions_without_a_task_that_was_sought_are_not_fetched_from() -> None:
+    async def fetched_from() -> set[TP]:
+        asked: list[set[TP]] = []
+
+        async def getmany(active_partitions: set[TP], timeout: float) -> dict[TP, Run]:  # noqa: ARG001, ASYNC109 - Faust's signature
+            asked.append(active_partitions)
+            return {}
+
+        tasks = {
+            0: SimpleNamespace(sought=3, has_room=True),
+            1: SimpleNamespace(sought=None, has_room=True),
+            2: SimpleNamespace(sought=3, has_room=False),
+        }
+        consumer: Any = SimpleNamespace(
+            app=SimpleNamespace(job=SimpleNamespace(tasks=tasks)),
+            flow_active=True,
+            _get_active_partitions=lambda: {TP("events", number) for number in range(4)},
+            _getmany=getmany,
+        )
+        await Consumer._wait_next_records(consumer, 0)
+        return asked[0]
+
+    assert asyncio.run(fetched_from()) == {TP("events", 0)}
+
+
+def test_a_run_bears_the_number_of_the_seek_behind_which_it_was_taken() -> None:
+    async def taken() -> list[tuple[int, int, int]]:
+        subscriptions = SubscriptionState()
+        place = TopicPartition("events", 0)
+        subscriptions.subscribe({"events"})
+        found = []
+        for _ in range(2):  # assignments
+            subscriptions.assign_from_subscribed({place})
+            assignment = subscriptions.subscription.assignment
+            subscriptions.seek(place, 3)  # as from the group's offsets
+            thread: Any = SimpleNamespace(
+                _ensure_consumer=lambda: SimpleNamespace(
+                    seek=subscriptions.seek, _subscription=subscriptions
+                )
+            )
+            for number in (0, 8, 9):
+                if number:
+                    await ConsumerThread._seek_marked(thread, {TP("events", 0): number}, number)
+                position = assignment.state_value(place).position
+                records = SimpleNamespace(
+                    next_fetch_offset=position, leader_epoch=1, take=lambda _: ()
+                )
+                result = RunResult(
+                    place, assignment=assignment, partition_records=records, backoff=0
+                )
+                run = result.getall(10)
+                found.append((run.start, run.end, run.sought))
+        return found
+
+    assert asyncio.run(taken()) == [(3, 3, 0), (8, 8, 8), (9, 9, 9)] * 2
+
+
+def test_tasks_that_stay_are_at_work_while_the_others_are_rebuilt(
+    settings_of: Callable[..., Settings],
+) -> None:
+    """And are set aside again where the rebuilding is given up."""
+
+    class Stub:
+        dead = closing = False
+
+        def __init__(self, partition: int, *, proves: bool = True) -> None:
+            self.partition, self.proves = partition, proves
+            self.pipeline = SimpleNamespace(cursor=SimpleNamespace(offset=7))
+            self.done: list[object] = []
+
+        async def park(self) -> bool:
+            self.done.append("park")
+            return True
+
+        def prove(self) -> bool:
+            return self.proves
+
+        def go_on(self, generation: int) -> None:
+            self.done.append(generation)
+
+        def start(self, *, committed: bool) -> None:
+            self.done.append(committed)
+
+        async def close(self) -> None:
+            self.done.append("close")
+
+    async def gone_through() -> list[list[object]]:
+        stays, lost, goes, comes = Stub(0), Stub(1, proves=False), Stub(3), Stub(2)
+        job: Any = new_job(settings_of(), "first", "first", partitions=4)
+        job.tasks = {0: stays, 1: lost, 3: goes}
+        rebuilt: list[list[int]] = []
+
+        async def rebuild(partitions: list[int], *_: object) -> list[tuple[Stub, bool]]:
+            assert job.tasks == {0: stays}
+            rebuilt.append(partitions)
+            if len(rebuilt) == 1:
+                raise RebalanceAgain
+            return [(comes, True)]
+
+        job._rebuild = rebuild
+        await job.keep({0, 1, 2}, 4, lambda: None)
+        assert job.tasks == {0: stays}
+        with pytest.raises(RebalanceAgain):
+            await job.open({0, 1, 2}, 4, lambda: None)
+        await job.keep({0, 2}, 5, lambda: None)
+        await job.open({0, 2}, 5, lambda: None)
+        assert job.tasks == {0: stays, 2: comes}
+        assert rebuilt == [[1, 2], [2]]
+        job.pool.shutdown()
+        return [task.done for task in (stays, lost, goes, comes)]
+
+    assert asyncio.run(gone_through()) == [
+        ["park", 4, "park", 5],
+        ["park", "close"],
+        ["park", "close"],
+        [True],
+    ]
 
 
 def test_a_fetch_that_finds_no_topic_has_it_looked_at_at_once(
@@ -310,7 +470,7 @@ def test_room_is_made_for_tasks_before_they_are_opened(
     async def opened() -> None:
         job = new_job(settings_of(), "first", partitions=65)
         with pytest.raises(RebalanceAgain):
-            await job.open(range(65), 1, check)
+            await job.keep(range(65), 1, check)
         job.pool.shutdown()
 
     with capture_logs() as logs:

@@ -100,6 +100,19 @@ class ConsumerThread(stock.AIOKafkaConsumerThread):
         if self._consumer is not None:
             await self._consumer._client.close()  # noqa: SLF001 - where the stop did not get to
 
+    async def seek_marked(self, offsets: Mapping[TP, int], number: int) -> None:
+        """Go to offsets; the runs that are taken from there on bear the number."""
+        await self.call_thread(self._seek_marked, offsets, number)
+
+    async def _seek_marked(self, offsets: Mapping[TP, int], number: int) -> None:
+        # There is no await in here, and runs are taken in this very thread.
+        consumer = self._ensure_consumer()
+        for tp, offset in offsets.items():
+            place = stock.ensure_aiokafka_TP(tp)
+            consumer.seek(place, offset)
+            assignment = consumer._subscription.subscription.assignment  # noqa: SLF001 - no other way
+            assignment.state_value(place).sought = number
+
     async def commit_marked(self, offsets: Mapping[TP, int]) -> None:
         """Commit offsets to the group, marked as ours."""
         consumer = self._ensure_consumer()
@@ -137,6 +150,7 @@ class Consumer(stock.Consumer):
 
     app: JobApp
     _thread: ConsumerThread
+    _seeks = 0
 
     def _new_consumer_thread(self) -> ConsumerThread:
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
@@ -153,22 +167,29 @@ class Consumer(stock.Consumer):
         await super().on_partitions_assigned(assigned, generation_id)
 
     async def perform_seek(self) -> None:
-        """Seek every partition to its task's cursor.
+        """Seek the partition of each task that has begun, or goes on, to its cursor.
 
-        Where the log does not hold that offset, the next run begins elsewhere: its task tells.
+        Others may be at work meanwhile. Where the log does not hold that offset, the next run
+        begins elsewhere: its task tells.
         """
-        wanted = {
-            TP(tp.topic, tp.partition): task.pipeline.cursor.offset
+        tasks = {
+            TP(tp.topic, tp.partition): task
             for tp in self.assignment()
             if (task := self.app.job.tasks.get(tp.partition)) is not None
             and tp.topic == self.app.job.settings.topics.events
+            and task.sought is None
         }
-        if not wanted:
+        if not tasks:
             return
-        await self.seek_wait(wanted)
+        self._seeks += 1
+        for task in tasks.values():
+            task.sought = self._seeks
+        wanted = {tp: task.pipeline.cursor.offset for tp, task in tasks.items()}
+        await self._thread.seek_marked(wanted, self._seeks)
         if self.app.job.revoking:
             # The flow must not go on for tasks that are being set aside.
             raise RebalanceAgain
+        self.app.job.room.set()
         for tp, offset in wanted.items():
             self._read_offset[tp] = offset or None
 
@@ -177,18 +198,13 @@ class Consumer(stock.Consumer):
         records, _ = await self._wait_next_records(timeout)
         if records is None or self.should_stop:
             return
-        generation, opening = self.app.consumer_generation_id, self.app.job.openings
+        generation = self.app.consumer_generation_id
         for found, run in records.items():
             # The run before may have waited while the flow was held, and all of this changed.
-            if (
-                not self.flow_active
-                or self.app.consumer_generation_id != generation
-                or self.app.job.openings != opening
-            ):
+            if not self.flow_active or self.app.consumer_generation_id != generation:
                 # What was fetched for a former assignment is read again behind the next seek.
                 return
             tp = TP(found.topic, found.partition)
-            run.opening = opening
             written = run.records[-1].timestamp if len(run) else None
             yield (
                 tp,
@@ -214,7 +230,9 @@ class Consumer(stock.Consumer):
         active = {
             tp
             for tp in self._get_active_partitions()
-            if (task := job.tasks.get(tp.partition)) is not None and task.has_room
+            if (task := job.tasks.get(tp.partition)) is not None
+            and task.sought is not None
+            and task.has_room
         }
         if not active:
             # Where there are no tasks the flow is held before some come, so that nothing waits for

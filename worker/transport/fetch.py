@@ -263,11 +263,11 @@ class Run:
         Offsets that the log held behind the run when it was fetched.
     epoch
         Leader epoch of the last batch in the stretch, `UNKNOWN` where a broker gives none.
-    opening
-        Which opening of tasks it was fetched for; the job numbers them.
+    sought
+        Number of the seek behind which it was taken, 0 where there was none in the assignment.
     """
 
-    __slots__ = ("end", "epoch", "opening", "records", "start", "unread")
+    __slots__ = ("end", "epoch", "records", "sought", "start", "unread")
 
     def __init__(
         self,
@@ -282,7 +282,7 @@ class Run:
         self.end = end
         self.unread = unread
         self.epoch = epoch
-        self.opening = 0
+        self.sought = 0
 
     def __len__(self) -> int:
         return len(self.records)
@@ -312,7 +312,7 @@ def joined(runs: Sequence[Run]) -> Run:
     else:
         records = list(chain.from_iterable(found))
     whole = Run(records, runs[0].start, last.end, last.unread, last.epoch)
-    whole.opening = last.opening
+    whole.sought = last.sought
     return whole
 
 
@@ -339,7 +339,9 @@ class RunResult(fetcher.FetchResult):  # type: ignore[misc]
         if max_records is None or len(records) < max_records:
             self._partition_records = None
         unread = max((state.highwater or 0) - state.position, 0)
-        return Run(records, before, state.position, unread, epoch)
+        run = Run(records, before, state.position, unread, epoch)
+        run.sought = getattr(state, "sought", 0)
+        return run
 
 
 def install(module: Any = fetcher) -> None:

@@ -114,9 +114,10 @@ class Job:
         self._parked: dict[int, Task] = {}
         self._one_opening = asyncio.Lock()
         self.revoking = False
-        self.openings = 0
         # Set whenever a task may have room again.
         self.room = asyncio.Event()
+        self.leaving = False
+        self._began = 0.0
         self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         self._app: JobApp | None = None
         self._table: WindowTable | None = None
@@ -168,9 +169,9 @@ class Job:
         if self.failed.done():
             # Tasks may have been opened meanwhile.
             return None
-        if cast("Run", message.value).opening != self.openings:
-            # Tasks are opened anew in the same generation too. What then waits for room on its way
-            # here was fetched for tasks that stood elsewhere.
+        if cast("Run", message.value).sought != task.sought:
+            # It was fetched before the task was there, in the same generation. Behind the seek to
+            # the task's cursor it is read again.
             return None
         return task
 
@@ -189,10 +190,45 @@ class Job:
     async def open(
         self, partitions: Iterable[int], generation: int, check: Callable[[], None]
     ) -> None:
-        """Have a task at work for each partition.
+        """Have a task at work for each partition, behind `keep`; those that are there stay so.
 
-        Tasks that were parked go on, if they can prove that nobody else had them. For the others
-        fence former owners, read the state, check it against the log, start.
+        For the others fence former owners, read the state, check it against the log, start. Their
+        partitions are then to be sought.
+
+        Parameters
+        ----------
+        partitions, generation, check
+            As for `keep`.
+
+        Raises
+        ------
+        DecisionError
+            When going on could lose or double data.
+        WriteError, RestoreError
+            When the broker refuses or the changelog cannot be read.
+        """
+        async with self._one_opening:
+            check()
+            kept = sorted(self.tasks)
+            tasks = await self._rebuild(sorted(set(partitions).difference(kept)), generation, check)
+            self.tasks = {**self.tasks, **{task.partition: task for task, _ in tasks}}
+            for task, committed in tasks:
+                task.start(committed=committed)
+        self.room.set()
+        log.info(
+            "tasks opened",
+            kept=kept,
+            rebuilt=[task.partition for task, _ in tasks],
+            took_s=round(time.monotonic() - self._began, 3),
+            cursors={p: task.pipeline.cursor.offset for p, task in sorted(self.tasks.items())},
+        )
+
+    async def keep(
+        self, partitions: Iterable[int], generation: int, check: Callable[[], None]
+    ) -> None:
+        """Have tasks go on that were parked, if they can prove that nobody else had them.
+
+        Their partitions are then to be sought. Tasks of other partitions are closed.
 
         Parameters
         ----------
@@ -207,18 +243,15 @@ class Job:
         ------
         DecisionError
             When going on could lose or double data.
-        WriteError, RestoreError
-            When the broker refuses or the changelog cannot be read.
         """
         # One at a time: an opening that is given up takes some time to let go of its producers.
         async with self._one_opening:
-            await self._open(set(partitions), generation, check)
+            await self._keep(set(partitions), generation, check)
 
-    async def _open(self, numbers: set[int], generation: int, check: Callable[[], None]) -> None:
+    async def _keep(self, numbers: set[int], generation: int, check: Callable[[], None]) -> None:
         await self.park()
         check()
-        began = time.monotonic()
-        self.openings += 1
+        self._began = time.monotonic()
         self.ground.check_count(numbers)
         await self.ground.confirm(check)
         check()
@@ -230,21 +263,10 @@ class Job:
             [t.partition for t, proved in zip(parked, proofs, strict=True) if not proved]
         )
         check()
-        tasks = await self._rebuild(sorted(numbers - self._parked.keys()), generation, check)
-        kept, self._parked = self._parked, {}
-        self.tasks = {**kept, **{task.partition: task for task, _ in tasks}}
-        for task in kept.values():
+        self.tasks, self._parked = self._parked, {}
+        for task in self.tasks.values():
             task.go_on(generation)
-        for task, committed in tasks:
-            task.start(committed=committed)
         self.room.set()
-        log.info(
-            "tasks opened",
-            kept=sorted(kept),
-            rebuilt=[task.partition for task, _ in tasks],
-            took_s=round(time.monotonic() - began, 3),
-            cursors={p: task.pipeline.cursor.offset for p, task in sorted(self.tasks.items())},
-        )
 
     async def watch_topics(self) -> None:
         """Fail the job when its topics are not what they were; runs until it is cancelled."""
@@ -344,6 +366,8 @@ class Job:
 
     async def leave(self) -> None:
         """Stop the flow, commit what there is, tell lag tools, and close every task."""
+        self.leaving = True
+        self._give_up_opening()
         app = self._app
         if app is not None and self.tasks:
             app.consumer.stop_flow()

@@ -120,7 +120,7 @@ class TableManager(StockTableManager):
 
 
 class Recovery(StockRecovery):
-    """Opens the tasks of an assignment, then lets the stream go on."""
+    """Has the tasks of an assignment at work: first those that are still here, then the others."""
 
     mundane_level = "debug"
 
@@ -148,11 +148,13 @@ class Recovery(StockRecovery):
                     for tp in self.app.consumer.assignment()
                     if tp.topic == job.settings.topics.events
                 }
-                await self._wait(job.open(partitions, generation, still_wanted))
-                await self.on_recovery_completed(generation)
+                await self._open(partitions, generation, still_wanted)
                 log.info("ready", partitions=sorted(partitions), generation=generation)
             except RebalanceAgain:
-                log.info("the assignment changed while tasks were opened", generation=generation)
+                if not job.leaving:
+                    log.info(
+                        "the assignment changed while tasks were opened", generation=generation
+                    )
             except asyncio.CancelledError:
                 return
             except ServiceStopped:
@@ -165,6 +167,21 @@ class Recovery(StockRecovery):
                     continue
                 job.fail(error)
                 return
+
+    async def _open(self, partitions: set[int], generation: int, check: Callable[[], None]) -> None:
+        """Have a task at work for each partition; those that are here do not wait for others."""
+        job = self.app.job
+        await self._wait(job.keep(partitions, generation, check))
+        missing = partitions - job.tasks.keys()
+        if not (job.tasks and missing):
+            await self._wait(job.open(partitions, generation, check))
+            await self.on_recovery_completed(generation)
+            return
+        await self.on_recovery_completed(generation)
+        log.info("tasks go on", kept=sorted(job.tasks), to_open=sorted(missing))
+        await self._wait(job.open(partitions, generation, check))
+        seek = self.app.consumer.perform_seek()
+        await self._wait(seek, timeout=self.app.conf.broker_request_timeout)
 
     def _hold_flow(self) -> None:
         """Let nothing be fetched: a worker that had no partitions before has its flow on."""
@@ -186,6 +203,7 @@ class Recovery(StockRecovery):
                 self.signal_recovery_start.is_set()
                 or self.app.consumer_generation_id != generation
                 or self.app.job.revoking
+                or self.app.job.leaving
             ):
                 raise RebalanceAgain
 

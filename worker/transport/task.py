@@ -85,6 +85,12 @@ class Task:
         Called once with the task and the error when a transaction has failed for good.
     on_room
         Called whenever there may be room again.
+
+    Attributes
+    ----------
+    sought
+        Number of the seek that leads to the cursor: the runs behind it are for this task. None
+        until there is one.
     """
 
     def __init__(
@@ -106,6 +112,7 @@ class Task:
         self.committed: Cursor | None = None
         self.dead = False
         self.closing = False
+        self.sought: int | None = None
         self._producer = producer
         self._table = table
         self._pool = pool
@@ -150,6 +157,7 @@ class Task:
             self._idle.set()
         else:
             self._wake.set()
+        self.sought = None
         self._next = self.pipeline.cursor.offset
         self._may_begin = True
         if self._loop is not None:
