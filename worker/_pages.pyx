@@ -80,6 +80,7 @@ def write(
 ):
     """Write what the changelog lacks of a window: see `worker.pages.write`."""
     cdef int64_t first = window.seen - window.ring.held, page, last, start, stop
+    cdef int64_t written = (since + PAGE - 1) // PAGE
     last = (window.seen + PAGE - 1) // PAGE
     for page in range(max(since, first) // PAGE, last):
         start = max(page * PAGE, first)
@@ -88,8 +89,9 @@ def write(
         target[key] = one_page(
             window, key, start, start - first, stop - first, head if page + 1 == last else b""
         )
-    for page in range(first_page, min(first // PAGE, (since + PAGE - 1) // PAGE)):
+    for page in range(first_page, min(first // PAGE, written)):
         target[key_of(prefix, page)] = None
+    return last - first // PAGE - (written - first_page)
 
 
 cdef bytes key_of(bytes prefix, int64_t page):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from config import Monitor
     from worker.events import KeyedEvents
-    from worker.pages import Page
+    from worker.pages import MonitorState, Page
     from worker.parts import Moment
     from worker.watch import Published
 
@@ -103,8 +103,9 @@ class BoundedWatch(Watch):
             where = page.head if len(page.head) == PLACE_BYTES else b""
             self._places.append((int.from_bytes(where, "little"), key))
 
-    def restored(self) -> None:
-        """Take note that all windows are in."""
+    def restored(self, state: MonitorState) -> None:
+        """Take note that all windows are in, as `Watch.restored`."""
+        super().restored(state)
         if self.recency is not None:
             self.recency.restore(self._places)
             self._places = []

@@ -95,6 +95,10 @@ class MonitorState:
     """What a monitor's pages were written under, and what it has published so far.
 
     ``slide`` is in events, ``end`` the last published window end in ms (time windows).
+
+    ``pages`` tells how many pages the changelog holds of the monitor, ``seen`` how many events
+    its keys have taken in, of those that are there. So a restored state is known to be whole.
+    None in what was written before there were such numbers.
     """
 
     kind: str
@@ -102,6 +106,8 @@ class MonitorState:
     events: int = 0
     updates: int = 0
     end: int | None = None
+    pages: int | None = None
+    seen: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +295,7 @@ def write(
     first_page: int = 0,
     since: int = 0,
     head: bytes = b"",
-) -> None:
+) -> int:
     """Write what the changelog lacks of a window; O(events of the pages that are written).
 
     Parameters
@@ -306,19 +312,25 @@ def write(
         The first ordinal that may not have been written.
     head
         What the newest page carries besides, at most 255 bytes.
+
+    Returns
+    -------
+    int
+        How many pages the changelog then holds more than before.
     """
     if COMPILED:
-        _pages.write(target, window, prefix, first_page, since, head)
-        return
+        return _pages.write(target, window, prefix, first_page, since, head)
     oldest, last = window.first // PAGE_EVENTS, -(-window.seen // PAGE_EVENTS)
+    written = -(-since // PAGE_EVENTS)
     for page in range(max(since, window.first) // PAGE_EVENTS, last):
         first = max(page * PAGE_EVENTS, window.first)
         columns = window.columns(first, min((page + 1) * PAGE_EVENTS, window.seen))
         key = page_key(prefix, page)
         carried = head if page + 1 == last else b""
         target[key] = pack_page(key, Page(first, columns, carried))
-    for page in range(first_page, min(oldest, -(-since // PAGE_EVENTS))):
+    for page in range(first_page, min(oldest, written)):
         target[page_key(prefix, page)] = None
+    return last - oldest - (written - first_page)
 
 
 def windows(

@@ -146,7 +146,7 @@ class Pipeline:
         Raises
         ------
         StateError
-            When a record is damaged, from another version, or one is missing between others.
+            When a record is damaged, from another version, or one is missing.
         DecisionError
             When the state was kept under other ``[event]`` settings.
         """
@@ -181,9 +181,7 @@ class Pipeline:
                 continue
             watch.restore(oldest.key, oldest.page, pages.joined(found))
         for name, watch in monitors.items():
-            watch.restored()
-            watch.events = cursor.monitors[name].events
-            watch.updates = cursor.monitors[name].updates
+            watch.restored(cursor.monitors[name])
         self._counts = Counter(cursor.counts)
         inside = cursor.inside
         if inside is not None:
@@ -248,14 +246,14 @@ class Pipeline:
 
     def take(self) -> Outcome:
         """Hand out what has gathered since the last call, as the content of one transaction."""
+        written: dict[bytes, bytes | None] = dict.fromkeys(self._dropped)
+        for watch in self._watches:
+            watch.write(written)
         self._cursor = replace(
             self._cursor,
             monitors={watch.monitor.name: watch.state() for watch in self._watches},
             counts=dict(self._counts),
         )
-        written: dict[bytes, bytes | None] = dict.fromkeys(self._dropped)
-        for watch in self._watches:
-            watch.write(written)
         outcome = Outcome(self._updates, self._rejections, written, self._cursor)
         self._updates, self._rejections, self._dropped, self._bytes = [], [], {}, 0
         return outcome

@@ -8,11 +8,11 @@ import numpy as np
 
 from engine import CountWindow
 from worker import pages
-from worker.pages import PAGE_EVENTS, MonitorState
+from worker.pages import PAGE_EVENTS, MonitorState, StateError
 from worker.updates import Slides, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from config import Monitor
     from worker.events import KeyedEvents
@@ -30,20 +30,22 @@ class Kept:
         self.first_page = first_page
         self.written = written
 
-    def write(self, target: dict[bytes, bytes | None], prefix: bytes, head: bytes = b"") -> None:
+    @property
+    def pages(self) -> range:
+        """The numbers of the pages that the changelog holds."""
+        return range(self.first_page, -(-self.written // PAGE_EVENTS))
+
+    def write(self, target: dict[bytes, bytes | None], prefix: bytes, head: bytes = b"") -> int:
         """Write what the changelog lacks: new pages, the rewritten open one, tombstones.
 
-        `prefix` is the window's `key_prefix`; `head` goes into the newest page.
+        `prefix` is the window's `key_prefix`; `head` goes into the newest page. Returns how many
+        pages the changelog then holds more than before.
         """
         window = self.window
-        pages.write(target, window, prefix, self.first_page, self.written, head)
+        more = pages.write(target, window, prefix, self.first_page, self.written, head)
         self.first_page = window.first // PAGE_EVENTS
         self.written = window.seen
-
-    def page_keys(self, prefix: bytes) -> Iterator[bytes]:
-        """Yield the keys of all pages that the changelog holds."""
-        for page in range(self.first_page, -(-self.written // PAGE_EVENTS)):
-            yield pages.page_key(prefix, page)
+        return more
 
 
 class Published:
@@ -95,6 +97,10 @@ class Watch:
         Keys of the changelog that are there no more.
     events, updates
         How many were taken in, and how many were published.
+    pages
+        How many the changelog holds, once what waits for `write` is written.
+    seen
+        How many events the windows that there are have taken in.
     """
 
     def __init__(self, monitor: Monitor, topic: str, partition: int) -> None:
@@ -105,6 +111,8 @@ class Watch:
         self.dropped: dict[bytes, None] = {}
         self.events = 0
         self.updates = 0
+        self.pages = 0
+        self.seen = 0
 
     def take(self, keys: Mapping[str, KeyedEvents], out: Published, *, gap: bool) -> None:
         """Take the events of a batch in; publish an update for each slide."""
@@ -132,9 +140,11 @@ class Watch:
             alpha=float(self.monitor.h.alpha),
             beta=float(self.monitor.h.beta),
         )
-        self.events += len(events.scores)
+        count = len(events.scores)
+        self.events += count
+        self.seen += count
         first = every - seen % every - 1
-        if first >= len(events.scores):
+        if first >= count:
             return
         at = slice(first, None, every)
         columns = (events.times[at], events.offsets[at], events.indexes[at])
@@ -146,10 +156,27 @@ class Watch:
     def restore(self, key: str, first_page: int, page: Page) -> None:
         """Put a window in: the number of its oldest page, and what all its pages hold."""
         window = CountWindow.restore(self.monitor.window.size, page.first, page.columns)
-        self.windows[key] = Kept(window, first_page, window.seen)
+        kept = Kept(window, first_page, window.seen)
+        self.windows[key] = kept
+        self.pages += len(kept.pages)
+        self.seen += window.seen
 
-    def restored(self) -> None:
-        """Take note that all windows are in."""
+    def restored(self, state: MonitorState) -> None:
+        """Take note that all windows are in, and go on from what the cursor kept of the monitor.
+
+        Raises
+        ------
+        StateError
+            When the windows are not those that it counts.
+        """
+        self.events, self.updates = state.events, state.updates
+        if state.pages is not None and (state.pages, state.seen) != (self.pages, self.seen):
+            raise StateError(
+                f"the changelog holds {self.pages} pages of monitor {self.monitor.name}, whose "
+                f"keys took {self.seen} events in, while its cursor counts {state.pages} pages and "
+                f"{state.seen} events: records were lost, or written by something else; restore "
+                "it, or run `rocstream reset`"
+            )
 
     def forget(self) -> None:
         """Let go of all windows, and have them gone from the changelog."""
@@ -161,7 +188,9 @@ class Watch:
     def drop_pages(self, key: str, kept: Kept) -> None:
         """Have a window gone from the changelog."""
         prefix = pages.key_prefix(self.monitor.name, key)
-        self.dropped.update(dict.fromkeys(kept.page_keys(prefix)))
+        self.dropped.update((pages.page_key(prefix, page), None) for page in kept.pages)
+        self.pages -= len(kept.pages)
+        self.seen -= kept.window.seen
 
     def write(self, target: dict[bytes, bytes | None]) -> None:
         """Write what the changelog lacks, once: values by key, None for a tombstone."""
@@ -169,7 +198,8 @@ class Watch:
         target.update(self.dropped)
         self.dropped = {}
         for key, kept in self.dirty.items():
-            kept.write(target, pages.key_prefix(self.monitor.name, key), self.head(key))
+            prefix = pages.key_prefix(self.monitor.name, key)
+            self.pages += kept.write(target, prefix, self.head(key))
         self.dirty.clear()
 
     def head(self, key: str) -> bytes:
@@ -178,9 +208,16 @@ class Watch:
         return b""
 
     def state(self) -> MonitorState:
-        """Return what the cursor keeps of this monitor."""
+        """Return what the cursor keeps of this monitor, once all is written."""
         window = self.monitor.window
-        return MonitorState(window.kind, window.slide, self.events, self.updates)
+        return MonitorState(
+            window.kind,
+            window.slide,
+            self.events,
+            self.updates,
+            pages=self.pages,
+            seen=self.seen,
+        )
 
 
 def _plain(column: Any) -> list[int]:

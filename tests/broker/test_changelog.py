@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from confluent_kafka.admin import (
     ConfigResource,
     ResourceType,
 )
+from jobs import GOOD
 from structlog.testing import capture_logs
 
 from worker.transport import changelog as module
@@ -104,3 +106,33 @@ def test_a_changelog_that_was_made_again_begins_nothing_anew(fed_job: Callable[[
         assert worker.exit_code() == 3, worker.text()[-3000:]
         assert sentence.removeprefix("✗ ") in worker.text()
     assert len(job.updates(2)) == 2
+
+
+def test_a_changelog_without_its_oldest_records_is_refused(fed_job: Callable[[int], Job]) -> None:
+    """As retention leaves it: the cursor is there, and the pages of a key that was silent not."""
+    job = fed_job(100)
+    job.produce([(b"other", GOOD)] * 50)
+    with job.worker() as worker:
+        job.updates(3)
+        worker.signal(signal.SIGTERM)
+        assert worker.exit_code() == 0, worker.text()[-3000:]
+    changelog = job.settings.changelog
+    kept = next(r for r in job.read(changelog, 0) if b"other" in (r.key or b""))
+    gone = TopicPartition(changelog, 0, kept.offset)
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    admin.delete_records([gone])[gone].result(20)
+    checked = rocstream("check", "-c", job.path)
+    assert checked.code == 3, checked.out
+    sentence = next(line for line in checked.out.splitlines() if "its cursor counts" in line)
+    for part in (
+        "keys took 50 events in",
+        "and 150 events:",
+        changelog,
+        "partition 0",
+        "`rocstream reset`",
+    ):
+        assert part in sentence
+    with job.worker() as worker:
+        assert worker.exit_code() == 3, worker.text()[-3000:]
+        assert sentence.removeprefix("✗ ") in worker.text()
+    assert len(job.updates(3)) == 3

@@ -34,6 +34,7 @@ from worker.pages import (
     windows,
     write,
 )
+from worker.watch import Kept
 
 KEY = page_key(key_prefix("last-100", "fraud-v3"), 7)
 
@@ -233,6 +234,8 @@ def test_a_later_version_is_refused_by_name() -> None:
                 events=st.integers(0, 2**62),
                 updates=st.integers(0, 2**62),
                 end=st.none() | st.integers(0, 2**62),
+                pages=st.none() | st.integers(0, 2**62),
+                seen=st.none() | st.integers(0, 2**62),
             ),
             max_size=3,
         ),
@@ -268,16 +271,17 @@ def test_the_format_is_what_it_was() -> None:
         index=1,
         watermark=7,
         gap=True,
-        monitors={"m": MonitorState("count", 3)},
+        monitors={"m": MonitorState("count", 3, pages=2, seen=70)},
         counts={"events": 4},
         inside=("m",),
         epoch=5,
     )
     sealed_cursor = pack_cursor(cursor)
-    assert sealed_cursor[:6].hex() == "0100344477db"
+    assert sealed_cursor[:6].hex() == "010074ff9d99"
     assert sealed_cursor[6:] == (
         b'{"counts":{"events":4},"epoch":5,"fingerprint":"print","gap":true,"index":1,"inside":["m"],'
-        b'"monitors":{"m":{"kind":"count","slide":3,"events":0,"updates":0,"end":null}},"offset":9,'
+        b'"monitors":{"m":{"kind":"count","slide":3,"events":0,"updates":0,"end":null,'
+        b'"pages":2,"seen":70}},"offset":9,'
         b'"topic":"events","topic_id":"id","watermark":7}'
     )
 
@@ -340,6 +344,26 @@ def test_pages_that_left_the_window_get_a_tombstone(
         if (page + 1) * PAGE_EVENTS <= window.first
     ]
     assert [pair for pair in target.items() if pair[1] is not None] == written(window, since)
+
+
+@pytest.mark.parametrize("compiled", {COMPILED, False})
+@given(st.integers(1, 200), st.lists(st.integers(1, 200), max_size=8))
+def test_what_is_written_tells_how_many_pages_there_are(
+    compiled: bool,  # noqa: FBT001 - a parameter of a test
+    size: int,
+    steps: list[int],
+) -> None:
+    window = CountWindow(size)
+    kept = Kept(window, 0, 0)
+    live: dict[bytes, bytes | None] = {}
+    count = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "COMPILED", compiled)
+        for step in steps:
+            window.extend([0.5] * step, [1] * step)
+            count += kept.write(live, KEY[:-8])
+            live = {key: value for key, value in live.items() if value is not None}
+            assert count == len(live) == len(kept.pages)
 
 
 def test_windows_are_told_apart_and_their_pages_put_in_order() -> None:
@@ -414,4 +438,20 @@ def test_a_cursor_that_an_earlier_version_wrote_is_read() -> None:
         monitors={"m": MonitorState("count", 3, 4, 5)},
         counts={"events": 4},
         inside=("m",),
+    )
+    epoch = b'{"counts":{"events":4},"epoch":5,"fingerprint":"print","gap":true,"index":1,'
+    epoch += b'"inside":["m"],"monitors":{"m":{"kind":"count","slide":3,"events":0,"updates":0,'
+    epoch += b'"end":null}},"offset":9,"topic":"events","topic_id":"id","watermark":7}'
+    assert unpack_cursor(bytes.fromhex("0100344477db") + epoch) == Cursor(
+        "events",
+        "id",
+        9,
+        "print",
+        index=1,
+        watermark=7,
+        gap=True,
+        monitors={"m": MonitorState("count", 3)},
+        counts={"events": 4},
+        inside=("m",),
+        epoch=5,
     )

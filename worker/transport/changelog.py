@@ -152,7 +152,9 @@ class _Read:
         if partition is None:
             partition = -1
         if error is None:
-            self._keep(self.records[partition], message.key(), message.value())
+            # What comes behind the end may be of a transaction of which the rest is still to come.
+            if partition in self.wanted:
+                self._keep(self.records[partition], message.key(), message.value())
         elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
             # The end is told by position, not by the last record: a transactional log ends in a
             # marker that is never delivered, and compaction may have taken the last ones away.
