@@ -136,3 +136,17 @@ def test_a_changelog_without_its_oldest_records_is_refused(fed_job: Callable[[in
         assert worker.exit_code() == 3, worker.text()[-3000:]
         assert sentence.removeprefix("✗ ") in worker.text()
     assert len(job.updates(3)) == 3
+
+
+def test_a_changelog_made_again_under_a_running_worker_ends_it(
+    fed_job: Callable[[int], Job],
+) -> None:
+    """What it goes on to write would be the only state there is."""
+    job = fed_job(100)
+    changelog = job.settings.changelog
+    with job.worker() as worker:
+        worker.wait_until_ready()
+        job.make_again(changelog)
+        assert worker.exit_code() == 3, worker.text()[-3000:]
+        assert f"the changelog {changelog} was deleted and made again while we ran" in worker.text()
+        assert "Traceback" not in worker.text()

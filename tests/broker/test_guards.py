@@ -54,6 +54,7 @@ def test_an_id_that_is_not_told_is_not_taken_for_none(
     found = layout.survey(job.settings, Event())
     assert found is not None
     assert found.events_id == layout.topic_id(cluster, topic)
+    assert found.changelog_id == layout.topic_id(cluster, job.settings.changelog)
 
 
 def test_a_broker_that_gives_itself_a_wrong_address_is_told(

@@ -37,28 +37,34 @@ WAIT_SECONDS = 30.0
 
 
 class LookedAt(Ground):
-    """A ground of which looks at the events topic find these ids, or fail."""
+    """A ground of which looks at its topics find these ids, or fail."""
 
     def __init__(self, job: Job, *found: str | Exception) -> None:
         super().__init__(job.settings, job.layout, accept_gap=False, pool=job.pool)
         self._found = iter(found)
 
-    def events_id(self) -> str:
+    def topic_id(self, topic: str) -> str:
+        del topic
         found = next(self._found)
         if isinstance(found, Exception):
             raise found
         return found
 
 
-def new_job(settings: Settings, *found: str | Exception, partitions: int = 1) -> Job:
-    job = Job(settings, Layout(partitions, "first", "changelog", 1000), accept_gap=False)
+def new_job(
+    settings: Settings, *found: str | Exception, partitions: int = 1, changelog_id: str = ""
+) -> Job:
+    layout = Layout(partitions, "first", "changelog", 1000, changelog_id=changelog_id)
+    job = Job(settings, layout, accept_gap=False)
     job.ground = LookedAt(job, *found)
     return job
 
 
-async def watched(settings: Settings, *answers: str | Exception) -> BaseException:
-    """Watch over the events topic, which answers so, until the job has failed; return by what."""
-    job = new_job(settings, *answers)
+async def watched(
+    settings: Settings, *answers: str | Exception, changelog_id: str = ""
+) -> BaseException:
+    """Watch over the topics, which answer so, until the job has failed; return by what."""
+    job = new_job(settings, *answers, changelog_id=changelog_id)
     try:
         await asyncio.wait_for(job.watch_topics(), WAIT_SECONDS)
         return await job.failed
@@ -88,6 +94,23 @@ def test_a_topic_that_is_gone_is_waited_for_and_told_once(
     assert isinstance(end, DecisionError)
     gone = [line for line in logs if line["log_level"] == "warning"]
     assert [line["event"] for line in gone] == ["the events topic is gone, waiting for it"] * 2
+
+
+def test_a_changelog_that_was_made_again_is_looked_at_beside_the_events_topic(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a running worker had written to the old one is gone."""
+    monkeypatch.setattr(ground, "LOOK_SECONDS", 0)
+    unknown = KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+    answers = ("first", "state", "first", unknown, "first", "", "first", "other")
+    with capture_logs() as logs:
+        end = asyncio.run(watched(settings_of(), *answers, changelog_id="state"))
+    assert isinstance(end, DecisionError)
+    assert str(end) == (
+        "the changelog changelog was deleted and made again while we ran: its id was state and is "
+        "other, and the state that it held is gone; restore it, or run `rocstream reset`"
+    )
+    assert [line["topic"] for line in logs] == ["changelog"]
 
 
 def test_tasks_wait_for_the_topics_id_and_are_not_opened_on_another_topic(

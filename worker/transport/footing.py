@@ -20,6 +20,14 @@ def made_again(topic: str, was: str, found: str) -> str:
     )
 
 
+def lost_changelog(changelog: str, was: str, found: str) -> DecisionError:
+    """Return the error that says that the changelog has another id than when the worker started."""
+    return DecisionError(
+        f"the changelog {changelog} was deleted and made again while we ran: its id was {was} and "
+        f"is {found}, and the state that it held is gone; restore it, or run `rocstream reset`"
+    )
+
+
 def replaced(offset: int, epoch: int, end: End) -> str:
     """Say that the records before an offset, the last of a leader epoch, are not the log's."""
     kept = (

@@ -1,4 +1,4 @@
-"""The events topic that tasks stand on: whether it is the same, and where each begins in it."""
+"""The topics that tasks stand on: whether they are the same, and where each task begins."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 LOOK_SECONDS: Final = 5.0
-"""How often a running worker looks whether the events topic still is the one it started with,
-unless its fetches tell sooner that it is not."""
+"""How often a running worker looks whether the events topic and the changelog still are those that
+it started with, unless its fetches tell sooner that one is not."""
 
 TOPICS_SECONDS: Final = 60.0
 """How often it looks whether its topics have come to delete what it needs, or are gone."""
@@ -40,7 +40,7 @@ PAUSE_SECONDS: Final = 0.2
 
 
 class Ground:
-    """The events topic, as tasks are opened on it and while they work.
+    """The events topic and the changelog, as tasks are opened on them and while they work.
 
     Parameters
     ----------
@@ -73,14 +73,14 @@ class Ground:
             self._loop.call_soon_threadsafe(self._doubted.set)
 
     async def watch(self) -> None:
-        """Look at the topic every `LOOK_SECONDS`, and when there is doubt, until it is another.
+        """Look at the topics every `LOOK_SECONDS`, and when there is doubt, until one is another.
 
         A look that fails is logged, and the next one comes as ever.
 
         Raises
         ------
         DecisionError
-            Once the topic was made again.
+            Once a topic was made again.
         """
         failures = 0
         gone = False
@@ -102,7 +102,7 @@ class Ground:
             except Exception as error:  # noqa: BLE001 - whatever it is, the watch goes on
                 failures += 1
                 log.warning(
-                    "could not look whether the events topic is the same",
+                    "could not look whether the topics are the same",
                     error=f"{type(error).__name__}: {error}",
                     failures=failures,
                 )
@@ -141,7 +141,7 @@ class Ground:
                 raise refused
 
     async def confirm(self, check: Callable[[], None]) -> None:
-        """Wait for the broker to say that the topic still is the same.
+        """Wait for the broker to say that the topics still are the same.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class Ground:
         Raises
         ------
         DecisionError
-            When it was made again.
+            When one was made again.
         """
         wait = Wait("waiting for the broker to tell the id of the events topic", topic=self._topic)
         while True:
@@ -207,14 +207,23 @@ class Ground:
         raise footing.refused(problem, self._topic, partition)
 
     async def _look(self) -> None:
-        was = self._layout.events_id
-        if not was:
+        layout = self._layout
+        if not layout.events_id:
             return
-        found = await asyncio.get_running_loop().run_in_executor(self._pool, self.events_id)
-        if found and found != was:
-            raise footing.refused(
-                f"{footing.made_again(self._topic, was, found)} while we ran", self._topic
-            )
+        found = await self._ask(self._topic)
+        if found and found != layout.events_id:
+            problem = footing.made_again(self._topic, layout.events_id, found)
+            raise footing.refused(f"{problem} while we ran", self._topic)
+        if not layout.changelog_id:
+            return
+        try:
+            found = await self._ask(layout.changelog)
+        except KafkaException as error:
+            # That it is gone is told by `watch_topics`.
+            log.debug("topic id not told", topic=layout.changelog, error=error.args[0].str())
+            return
+        if found and found != layout.changelog_id:
+            raise footing.lost_changelog(layout.changelog, layout.changelog_id, found)
 
     def _refusal(self) -> RocstreamError | None:
         """Return what keeps the job from working on these topics; None also if nobody answers."""
@@ -233,7 +242,10 @@ class Ground:
             log.debug("topics not told", error=str(error))
         return None
 
-    def events_id(self) -> str:
-        """Ask a broker for the topic's id; blocks, and raises as `layout.topic_id`."""
+    async def _ask(self, topic: str) -> str:
+        return await self._loop.run_in_executor(self._pool, self.topic_id, topic)
+
+    def topic_id(self, topic: str) -> str:
+        """Ask a broker for a topic's id; blocks, and raises as `layout.topic_id`."""
         self._cluster = self._cluster or Cluster(self._settings)
-        return topic_id(self._cluster, self._topic)
+        return topic_id(self._cluster, topic)

@@ -61,6 +61,8 @@ class Layout(NamedTuple):
     batch_bytes
         What a batch of messages may take: each of the topics that tasks write to takes it. A
         message that is larger goes alone.
+    changelog_id
+        Id of the changelog, "" where the broker gives none.
     """
 
     partitions: int
@@ -69,6 +71,7 @@ class Layout(NamedTuple):
     rejection_bytes: int
     brokers: int = 1
     batch_bytes: int = BATCH_BYTES
+    changelog_id: str = ""
 
 
 def survey(settings: Settings, stop: Event) -> Layout | None:
@@ -104,8 +107,10 @@ def survey(settings: Settings, stop: Event) -> Layout | None:
             f"has {counts[changelog]}: they must be equal, and a job cannot change its number of "
             "tasks, so take a new kafka.group"
         )
-    events_id = _events_id(cluster, events, stop)
-    if events_id is None:
+    events_id = _told_id(cluster, events, "events topic", stop)
+    # A broker that gives one topic no id has none for the other.
+    changelog_id = events_id and _told_id(cluster, changelog, "changelog", stop)
+    if events_id is None or changelog_id is None:
         return None
     found = cluster.topics(plan.name for plan in needed)
     refuse_lossy(settings, counts[events], found)
@@ -118,6 +123,7 @@ def survey(settings: Settings, stop: Event) -> Layout | None:
         min(BATCH_BYTES, limits.get(rejected, BATCH_BYTES)),
         cluster.brokers(),
         max(min((BATCH_BYTES, *(limit - _FRAME_BYTES for limit in limits.values()))), 1),
+        changelog_id,
     )
 
 
@@ -161,9 +167,9 @@ def _limits(topics: Iterable[Topic]) -> dict[str, int]:
     return {name: int(limit) for name, limit in told.items() if limit}
 
 
-def _events_id(cluster: Cluster, topic: str, stop: Event) -> str | None:
+def _told_id(cluster: Cluster, topic: str, what: str, stop: Event) -> str | None:
     """Ask for the id until it is told; not knowing it would turn a guard off for good."""
-    wait = Wait("waiting for the broker to tell the id of the events topic", topic=topic)
+    wait = Wait(f"waiting for the broker to tell the id of the {what}", topic=topic)
     deadline = time.monotonic() + IDENTITY_SECONDS
     while not stop.is_set():
         began = time.monotonic()
