@@ -37,7 +37,7 @@ def test_a_changelog_is_read_to_ends_that_hold_no_record(
 ) -> None:
     """Nothing at all, markers, what was aborted, and where all was taken away."""
     monkeypatch.setattr(module, "STALL_SECONDS", 20.0)
-    monkeypatch.setattr(module, "_REPORT_SECONDS", -1.0)
+    monkeypatch.setattr(module, "_REPORT_SECONDS", 0.0)
     servers = {"bootstrap.servers": kafka.bootstrap_servers}
     topic = new_topic("changelog", partitions=4)
     producer = Producer({**servers, "transactional.id": topic})
