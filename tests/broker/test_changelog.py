@@ -120,7 +120,9 @@ def test_a_changelog_without_its_oldest_records_is_refused(fed_job: Callable[[in
     kept = next(r for r in job.read(changelog, 0) if b"other" in (r.key or b""))
     gone = TopicPartition(changelog, 0, kept.offset)
     admin = AdminClient({"bootstrap.servers": job.servers})
+    job.configure(changelog, cleanup_policy="delete")
     admin.delete_records([gone])[gone].result(20)
+    job.configure(changelog, cleanup_policy="compact")
     checked = rocstream("check", "-c", job.path)
     assert checked.code == 3, checked.out
     sentence = next(line for line in checked.out.splitlines() if "its cursor counts" in line)
