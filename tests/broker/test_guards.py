@@ -143,7 +143,7 @@ def test_a_topic_made_again_under_a_running_worker_needs_a_decision(
 WATCHFUL = """
 from worker.cli import main
 from worker.transport import ground
-ground.TOPICS_SECONDS = 0.2
+ground.TOPICS_SECONDS = ground.REFUSED_SECONDS = 0.2
 main()
 """
 

@@ -16,7 +16,7 @@ from faust.tables.recovery import RebalanceAgain
 from faust.types import TP
 from structlog.testing import capture_logs
 
-from config.errors import DecisionError, RocstreamError
+from config.errors import DecisionError, RocstreamError, SettingsError
 from worker.transport import consumer as driver
 from worker.transport import ground
 from worker.transport import job as module
@@ -111,6 +111,42 @@ def test_a_changelog_that_was_made_again_is_looked_at_beside_the_events_topic(
         "other, and the state that it held is gone; restore it, or run `rocstream reset`"
     )
     assert [line["topic"] for line in logs] == ["changelog"]
+
+
+class Judged(LookedAt):
+    """A ground of which looks at the topics' settings find this, one after the other."""
+
+    def __init__(self, job: Job, *found: RocstreamError | Exception | None) -> None:
+        super().__init__(job)
+        self.left = list(found)
+
+    def _refusal(self) -> RocstreamError | None:
+        found = self.left.pop(0)
+        if found is None or isinstance(found, RocstreamError):
+            return found
+        raise found
+
+
+def test_topics_are_refused_only_when_several_looks_in_a_row_find_it(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that has just come may not know them all yet."""
+    gone = SettingsError("the topic updates does not exist")
+    away = KafkaException(KafkaError(KafkaError._TRANSPORT))
+    monkeypatch.setattr(ground, "REFUSED_SECONDS", 0)
+    monkeypatch.setattr(ground, "TOPICS_SECONDS", 0)
+
+    async def watch() -> list[RocstreamError | Exception | None]:
+        job = new_job(settings_of())
+        looks = Judged(job, gone, None, gone, gone, away, gone, gone, gone, None)
+        try:
+            with pytest.raises(SettingsError, match="does not exist"):
+                await asyncio.wait_for(looks.watch_topics(), WAIT_SECONDS)
+        finally:
+            job.pool.shutdown()
+        return looks.left
+
+    assert asyncio.run(watch()) == [None]
 
 
 def test_tasks_wait_for_the_topics_id_and_are_not_opened_on_another_topic(

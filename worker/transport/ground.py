@@ -35,6 +35,11 @@ it started with, unless its fetches tell sooner that one is not."""
 TOPICS_SECONDS: Final = 60.0
 """How often it looks whether its topics have come to delete what it needs, or are gone."""
 
+REFUSALS: Final = 3
+REFUSED_SECONDS: Final = 3.0
+"""So many looks in a row, with this between them, have to find that: a broker that has just come
+may not know topics whose partitions have no leader yet."""
+
 PAUSE_SECONDS: Final = 0.2
 """Between two attempts to ask, while tasks wait for it to open."""
 
@@ -114,7 +119,8 @@ class Ground:
     async def watch_topics(self) -> None:
         """Look at all of the job's topics every `TOPICS_SECONDS`, and when one is suspected.
 
-        A look that fails is logged, and the next one comes as ever.
+        What keeps the job from working ends it once `REFUSALS` looks in a row have found it. A look
+        that fails is logged, and the next one comes as ever.
 
         Raises
         ------
@@ -123,9 +129,13 @@ class Ground:
         RocstreamError
             Once one is not to be seen any more.
         """
+        refusals = 0
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._suspected.wait(), TOPICS_SECONDS)
+            if refusals:
+                await asyncio.sleep(REFUSED_SECONDS)
+            else:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._suspected.wait(), TOPICS_SECONDS)
             self._suspected.clear()
             refused: RocstreamError | None = None
             try:
@@ -137,7 +147,8 @@ class Ground:
                     "could not look at the settings of the topics",
                     error=f"{type(error).__name__}: {error}",
                 )
-            if refused is not None:
+            refusals = 0 if refused is None else refusals + 1
+            if refused is not None and refusals >= REFUSALS:
                 raise refused
 
     async def confirm(self, check: Callable[[], None]) -> None:
@@ -233,8 +244,7 @@ class Ground:
             found = cluster.topics(plan.name for plan in (events, *written))
             refuse_lossy(self._settings, self._layout.partitions, found)
             for plan in written:
-                # A broker that has just come may not know all of them yet.
-                if plan.name not in found and plan.name not in cluster.partitions():
+                if plan.name not in found:
                     return cluster.absent(plan)
         except SettingsError as error:
             return error
