@@ -74,6 +74,12 @@ def test_a_policy_that_loses_data_is_a_fault(settings_of: Callable[..., Settings
         assert f"set cleanup.policy = {plan.settings['cleanup.policy']}" in fault
 
 
+def test_a_topic_without_a_policy_loses_nothing(settings_of: Callable[..., Settings]) -> None:
+    for plan in admin.plans(settings_of()):
+        kept = {**plan.settings, "cleanup.policy": ""}
+        assert not list(admin.faults(plan, Topic(plan.name, plan.partitions, 1, kept)))
+
+
 def test_other_settings_differ_without_being_a_fault(
     settings_of: Callable[..., Settings],
 ) -> None:

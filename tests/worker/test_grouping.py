@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         (errors.InconsistentGroupProtocolError(), 2, "no workers of rocstream"),
         (errors.GroupAuthorizationFailedError("job"), 1, "grant READ on it (`rocstream check`"),
         (errors.TopicAuthorizationFailedError("job-events"), 1, "the topic job-events any more"),
+        (errors.TopicAuthorizationFailedError({"job-b", "job-a"}), 1, "job-a, job-b any"),
         (errors.InvalidSessionTimeoutError(), 1, "group.min.session.timeout.ms"),
         (errors.InvalidGroupIdError(), 1, "does not take this worker: [Error 24] InvalidGroupId"),
     ],

@@ -75,7 +75,11 @@ def findings(settings: Settings) -> Iterator[Finding]:
             yield from _permissions(plan, cluster)
     if settings.topics.events in topics:
         yield from _events(settings, topics)
-    if len(topics) == len(plans) and not list(admin.faults(plans[-1], topics[plans[-1].name])):
+    # Of a worker's refusals these are told already, and behind the first one it looks no further.
+    fit = len(topics) == len(plans) and not any(
+        list(admin.faults(plan, topics[plan.name])) for plan in (plans[0], plans[-1])
+    )
+    if fit:
         yield from _state(settings, topics[settings.topics.events].partitions)
 
 

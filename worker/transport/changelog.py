@@ -29,6 +29,7 @@ SILENT_SECONDS: Final = 15
 """A broker that answers nothing for so long is connected to anew."""
 
 _REPORT_SECONDS: Final = 5.0
+_AGAIN_SECONDS: Final = 0.2
 _PASSING: Final = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT})  # noqa: SLF001
 
 
@@ -132,6 +133,8 @@ class Reader:
                         f"{STALL_SECONDS:.0f} s: {error.args[0].str()}"
                     ) from error
                 wait.tell(error.args[0].str(), began)
+                # Some errors come at once.
+                cancelled.wait(_AGAIN_SECONDS)
                 continue
             if found is not None:
                 wait.over()

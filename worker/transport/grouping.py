@@ -40,9 +40,10 @@ def refusal(error: Exception, group: str) -> RocstreamError:
             "check` tells what else to grant)"
         )
     if isinstance(error, errors.TopicAuthorizationFailedError):
+        topics = {error.args[0]} if isinstance(error.args[0], str) else set(error.args[0])
         return RocstreamError(
-            f"the user may not read the topic {error.args[0]} any more: grant READ on it "
-            "(`rocstream check` tells what else to grant)"
+            f"the user may not read the topic {', '.join(sorted(topics))} any more: grant READ on "
+            "it (`rocstream check` tells what else to grant)"
         )
     if isinstance(error, errors.InvalidSessionTimeoutError):
         return RocstreamError(
