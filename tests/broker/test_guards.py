@@ -187,7 +187,7 @@ def test_a_topic_that_is_written_to_and_is_gone_ends_the_worker(
 PATIENT = """
 import worker.app
 from worker.cli import main
-worker.app.SESSION_SECONDS = 60.0
+worker.app.SESSION_SECONDS, worker.app.REQUEST_SECONDS = 60.0, 90.0
 main()
 """
 
