@@ -74,7 +74,7 @@ def test_a_broker_that_gives_itself_a_wrong_address_is_told(
         monkeypatch.setattr(layout, "IDENTITY_SECONDS", 1.5)
         with structlog.testing.capture_logs() as said, pytest.raises(RocstreamError) as raised:
             layout.survey(config.load(job.path, {}), Event())
-        monkeypatch.setattr(admin, "WAIT_SECONDS", 1.5)
+        monkeypatch.setattr(admin, "WAIT_SECONDS", 5.0)
         *_, unreached = findings(config.load(job.path, {}))
     finally:
         broker.close()
