@@ -164,7 +164,8 @@ class _Alike(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Tell whether a line is to be shown."""
-        text = _VARYING.sub("", record.getMessage())
+        said = record.getMessage()
+        text = _VARYING.sub("", said)
         at, more = self._shown.get(text, (0.0, 0))
         # A clock that is set back makes none of them the last for hours.
         if 0 <= record.created - at < ALIKE_SECONDS:
@@ -173,7 +174,6 @@ class _Alike(logging.Filter):
         if len(self._shown) >= self._MOST:
             self._shown.clear()
         self._shown[text] = (record.created, 0)
-        said = record.getMessage()
         for words, meaning in _IN_WORDS:
             if (found := words.fullmatch(said)) is not None:
                 record.levelno, record.levelname = logging.INFO, "INFO"

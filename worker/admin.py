@@ -20,7 +20,7 @@ from worker.access import refusal
 from worker.messages import BATCH_BYTES, TOPIC_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from config import Settings
 
@@ -170,6 +170,12 @@ def faults(plan: Plan, topic: Topic | None) -> Iterator[str]:
                 f"the topic {topic.name} ({plan.setting}) has {name} = {found} and loses data: "
                 f"set {name} = {needed} on it"
             )
+
+
+def losses(plans: Sequence[Plan], topics: Mapping[str, Topic]) -> Iterator[str]:
+    """Yield the faults of the events topic and of the changelog: no worker begins with them."""
+    for plan in (plans[0], plans[-1]):
+        yield from faults(plan, topics.get(plan.name))
 
 
 def differences(plan: Plan, topic: Topic) -> list[str]:

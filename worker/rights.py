@@ -19,7 +19,7 @@ from aiokafka.protocol.transaction import AddOffsetsToTxnRequest
 
 from config.errors import RocstreamError
 from worker.admin import Cluster, plans
-from worker.transport.connection import aiokafka, quiet
+from worker.transport.connection import asking, quiet
 from worker.transport.offsets import OFFSET_MARK, GroupOffset
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ _MANY: Final = 1_000
 _AT_ONCE: Final = 100
 """Requests under way at a time: one after the other, each would cost the way to the broker."""
 
-_CALL_MS: Final = 5_000
 _NOBODY: Final = 0
 """A producer id that is never under a transactional id with epoch -1."""
 
@@ -167,9 +166,7 @@ def refuse_forbidden(settings: Settings, partitions: int) -> None:
 
 async def _rights(settings: Settings, partitions: list[int]) -> Rights:
     group = settings.kafka.group
-    client = AIOKafkaClient(request_timeout_ms=_CALL_MS, **aiokafka(settings))
-    try:
-        await client.bootstrap()
+    async with asking(settings) as client:
         refused = []
         if await _error(client, HeartbeatRequest(group, 0, "nobody")) is _NO_GROUP:
             refused.append(f"the user may not read the group {group}: grant READ on it")
@@ -189,8 +186,6 @@ async def _rights(settings: Settings, partitions: list[int]) -> Rights:
             )
         offsets = {} if refused else await _offsets(client, settings, partitions)
         return Rights(refused, offsets)
-    finally:
-        await client.close()
 
 
 async def _error(client: AIOKafkaClient, request: Any) -> Any:

@@ -177,6 +177,19 @@ def test_a_frozen_worker_that_wakes_writes_nothing_more(new_job: Callable[..., J
             assert zombie.process.poll() is None, zombie.text()[-3000:]
 
 
+def goes_on_once_the_gap_is_accepted(job: Job, before: int) -> None:
+    """Of the 500 events of one key behind the gap ten updates come, after those from `before`."""
+    with job.worker("--accept-gap") as worker:
+        updates = job.updates(before + 10)[before:]
+        worker.signal(signal.SIGTERM)
+        assert worker.exit_code() == 0, worker.text()[-3000:]
+    assert [update["note"] for update in updates] == ["gap"] + [None] * 9
+    assert [update["seq"] for update in updates] == list(range(1, 11))
+    with job.worker() as worker:
+        # The decision was kept, with the topic's id: no need to say it again.
+        worker.wait_until_ready()
+
+
 def test_a_log_that_retention_has_eaten_into_needs_a_decision(
     fed_job: Callable[[int], Job],
 ) -> None:
@@ -192,15 +205,7 @@ def test_a_log_that_retention_has_eaten_into_needs_a_decision(
         place = f"topic {job.settings.topics.events}, partition 0"
         for part in (place, "1000", "1500", "--accept-gap"):
             assert part in text
-    with job.worker("--accept-gap") as worker:
-        updates = job.updates(30)[20:]
-        worker.signal(signal.SIGTERM)
-        assert worker.exit_code() == 0, worker.text()[-3000:]
-    assert [update["note"] for update in updates] == ["gap"] + [None] * 9
-    assert [update["seq"] for update in updates] == list(range(1, 11))
-    with job.worker() as worker:
-        # The decision was kept: no need to say it again.
-        worker.wait_until_ready()
+    goes_on_once_the_gap_is_accepted(job, before=20)
 
 
 # A worker with less room for what a batch decompresses to: the real bound takes much memory.
@@ -298,15 +303,7 @@ def test_a_topic_made_again_needs_a_decision(fed_job: Callable[[int], Job]) -> N
         assert worker.exit_code() == 3
         assert "made again" in worker.text()
         assert "--accept-gap" in worker.text()
-    with job.worker("--accept-gap") as worker:
-        updates = job.updates(12)[2:]
-        worker.signal(signal.SIGTERM)
-        assert worker.exit_code() == 0, worker.text()[-3000:]
-    assert [update["note"] for update in updates] == ["gap"] + [None] * 9
-    assert [update["seq"] for update in updates] == list(range(1, 11))
-    with job.worker() as worker:
-        # The decision was kept, with the new topic's id.
-        worker.wait_until_ready()
+    goes_on_once_the_gap_is_accepted(job, before=2)
 
 
 def test_aborted_transactions_of_the_source_do_not_count(new_job: Callable[..., Job]) -> None:

@@ -95,6 +95,14 @@ def lived_through(leader: Leader, events: list[tuple[str, int]]) -> None:
             leader.delete(count)
 
 
+def leader_behind(before: list[tuple[str, int]]) -> Leader:
+    leader = Leader()
+    leader.elect()
+    leader.append(1)
+    lived_through(leader, before)
+    return leader
+
+
 @given(
     st.lists(clean | unclean, max_size=12),
     st.lists(clean | unclean, max_size=12),
@@ -103,10 +111,7 @@ def lived_through(leader: Leader, events: list[tuple[str, int]]) -> None:
 def test_a_leader_tells_exactly_when_what_was_read_last_is_there_no_more(
     before: list[tuple[str, int]], after: list[tuple[str, int]], data: st.DataObject
 ) -> None:
-    leader = Leader()
-    leader.elect()
-    leader.append(1)
-    lived_through(leader, before)
+    leader = leader_behind(before)
     offset = data.draw(st.integers(leader.start, len(leader.records)))
     if offset == leader.start:
         return
@@ -127,10 +132,7 @@ def test_clean_leaders_are_never_taken_for_others_at_any_place_of_a_run(
     before: list[tuple[str, int]], after: list[tuple[str, int]], data: st.DataObject
 ) -> None:
     """A cursor within a run has the epoch of the run's last batch, which may be a later one."""
-    leader = Leader()
-    leader.elect()
-    leader.append(1)
-    lived_through(leader, before)
+    leader = leader_behind(before)
     if leader.start == len(leader.records):
         return
     run_end = data.draw(st.integers(leader.start + 1, len(leader.records)))

@@ -238,13 +238,16 @@ def test_the_client_of_a_task_that_is_set_aside_is_listened_to(
     asyncio.run(set_aside())
 
 
-def test_runs_that_come_while_no_transaction_may_begin_are_taken_in_together(
-    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Work per key and batch is most of what a few events cost."""
+def taken_in_meanwhile(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, runs: list[Run], so_far: list[int]
+) -> tuple[list[int], Counted, Held]:
+    """Feed runs while a transaction of three records is under way; return batches and the rest.
+
+    `so_far` are the sizes of the batches that must have been taken in before it ends.
+    """
     monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
     batches: list[int] = []
-    pipeline = Counted(settings_of(EVERY_FIFTH), batches)
+    pipeline = Counted(settings, batches)
     log = Held()
 
     async def feed() -> None:
@@ -254,14 +257,22 @@ def test_runs_that_come_while_no_transaction_may_begin_are_taken_in_together(
             await task.feed(run_of(0, 3))
             async with asyncio.timeout(20):
                 await asyncio.to_thread(log.begun.wait)
-            await task.feed(run_of(3, 3))
-            await task.feed(Run((), 6, 8))
-            await task.feed(run_of(8, 4))
-            assert batches == [3]
+            for run in runs:
+                await task.feed(run)
+            assert batches == so_far
             log.goes_on.set()
             assert await task.park()
 
     asyncio.run(feed())
+    return batches, pipeline, log
+
+
+def test_runs_that_come_while_no_transaction_may_begin_are_taken_in_together(
+    settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Work per key and batch is most of what a few events cost."""
+    runs = [run_of(3, 3), Run((), 6, 8), run_of(8, 4)]
+    batches, _, log = taken_in_meanwhile(settings_of(EVERY_FIFTH), monkeypatch, runs, [3])
     assert batches == [3, 7]
     assert [(one.cursor.offset, len(one.updates)) for one in log.transactions] == [(3, 0), (12, 2)]
 
@@ -269,26 +280,9 @@ def test_runs_that_come_while_no_transaction_may_begin_are_taken_in_together(
 def test_many_records_are_taken_in_while_a_transaction_is_under_way(
     settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
     monkeypatch.setattr(module, "GATHERED_RECORDS", 4)
-    batches: list[int] = []
-    pipeline = Counted(settings_of(EVERY_FIFTH), batches)
-    log = Held()
-
-    async def feed() -> None:
-        with ThreadPoolExecutor(1) as pool:
-            task = task_of(pipeline, log, pool)
-            task.start(committed=True)
-            await task.feed(run_of(0, 3))
-            async with asyncio.timeout(20):
-                await asyncio.to_thread(log.begun.wait)
-            await task.feed(run_of(3, 4))
-            await task.feed(run_of(7, 1))
-            assert batches == [3, 5]
-            log.goes_on.set()
-            assert await task.park()
-
-    asyncio.run(feed())
+    runs = [run_of(3, 4), run_of(7, 1)]
+    *_, log = taken_in_meanwhile(settings_of(EVERY_FIFTH), monkeypatch, runs, [3, 5])
     assert [one.cursor.offset for one in log.transactions] == [3, 8]
 
 
@@ -296,26 +290,10 @@ def test_only_runs_of_one_epoch_are_taken_in_together(
     settings_of: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cursor tells the epoch of what is before it."""
-    monkeypatch.setattr(module, "QUIET_SECONDS", 0.0)
-    batches: list[int] = []
-    pipeline = Counted(settings_of(EVERY_FIFTH), batches)
-    log = Held()
-
-    async def feed() -> None:
-        with ThreadPoolExecutor(1) as pool:
-            task = task_of(pipeline, log, pool)
-            task.start(committed=True)
-            await task.feed(run_of(0, 3))
-            async with asyncio.timeout(20):
-                await asyncio.to_thread(log.begun.wait)
-            for start, epoch in ((3, 4), (5, 4), (7, 6)):
-                run = run_of(start, 2)
-                run.epoch = epoch
-                await task.feed(run)
-            log.goes_on.set()
-            assert await task.park()
-
-    asyncio.run(feed())
+    runs = [run_of(start, 2) for start in (3, 5, 7)]
+    for run, epoch in zip(runs, (4, 4, 6), strict=True):
+        run.epoch = epoch
+    batches, pipeline, log = taken_in_meanwhile(settings_of(EVERY_FIFTH), monkeypatch, runs, [3])
     assert batches == [3, 4, 2]
     assert (log.transactions[-1].cursor.offset, pipeline.cursor.epoch) == (9, 6)
 

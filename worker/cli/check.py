@@ -76,10 +76,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
     if settings.topics.events in topics:
         yield from _events(settings, topics)
     # Of a worker's refusals these are told already, and behind the first one it looks no further.
-    fit = len(topics) == len(plans) and not any(
-        list(admin.faults(plan, topics[plan.name])) for plan in (plans[0], plans[-1])
-    )
-    if fit:
+    if len(topics) == len(plans) and not any(admin.losses(plans, topics)):
         yield from _state(settings, topics[settings.topics.events].partitions)
 
 

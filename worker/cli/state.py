@@ -7,14 +7,13 @@ import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aiokafka import errors
-from aiokafka.client import AIOKafkaClient
 
 from config.errors import RocstreamError
 from config.kafka import librdkafka
 from worker.pipeline import Pipeline
 from worker.transport import epochs, footing
 from worker.transport.changelog import Reader, RestoreError
-from worker.transport.connection import aiokafka, quiet
+from worker.transport.connection import asking, quiet
 from worker.transport.offsets import refuse_lost_state, refuse_moved_by_hand
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 SECONDS: Final = 20.0
 """For reading the state of all partitions; what is not read by then is not looked at."""
-
-_CALL_MS: Final = 5_000
 
 
 class State(NamedTuple):
@@ -137,13 +134,9 @@ def _ends(settings: Settings, wanted: Mapping[int, int]) -> dict[int, End]:
     topic = settings.topics.events
 
     async def ask() -> dict[int, End]:
-        client = AIOKafkaClient(request_timeout_ms=_CALL_MS, **aiokafka(settings))
-        try:
-            await client.bootstrap()
+        async with asking(settings) as client:
             await client.set_topics([topic])
             return await epochs.ends(client, topic, wanted)
-        finally:
-            await client.close()
 
     if not wanted:
         return {}

@@ -7,19 +7,23 @@ as Kafka's brokers do unless told otherwise: a topic that was deleted would be t
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 from aiokafka import client as clients
+from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.metadata import MetadataRequest
 from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
 
 from worker.credentials import faust_credentials
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from config import Settings
+
+
+_CALL_MS: Final = 5_000
 
 
 class Metadata(MetadataRequest):  # type: ignore[misc]
@@ -56,6 +60,17 @@ def aiokafka(settings: Settings) -> dict[str, Any]:
         "client_id": kafka.client_id,
         **credentials_to_aiokafka_auth(faust_credentials(kafka.security)),
     }
+
+
+@asynccontextmanager
+async def asking(settings: Settings) -> AsyncIterator[AIOKafkaClient]:
+    """Have a client for a few questions, each of which a broker has some seconds to answer."""
+    client = AIOKafkaClient(request_timeout_ms=_CALL_MS, **aiokafka(settings))
+    try:
+        await client.bootstrap()
+        yield client
+    finally:
+        await client.close()
 
 
 @contextmanager

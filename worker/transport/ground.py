@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -67,7 +68,6 @@ class Ground:
         self._topic = settings.topics.events
         self._accept_gap = accept_gap
         self._pool = pool
-        self._cluster: Cluster | None = None
         self._loop = asyncio.get_running_loop()
         self._doubted = asyncio.Event()
         self._suspected = asyncio.Event()
@@ -238,24 +238,26 @@ class Ground:
 
     def _refusal(self) -> RocstreamError | None:
         """Return what keeps the job from working on these topics; None also if nobody answers."""
-        cluster = self._cluster = self._cluster or Cluster(self._settings)
         events, *written = plans(self._settings, self._layout.partitions)
         try:
-            found = cluster.topics(plan.name for plan in (events, *written))
+            found = self._cluster.topics(plan.name for plan in (events, *written))
             refuse_lossy(self._settings, self._layout.partitions, found)
             for plan in written:
                 if plan.name not in found:
-                    return cluster.absent(plan)
+                    return self._cluster.absent(plan)
         except SettingsError as error:
             return error
         except RocstreamError as error:
             log.debug("topics not told", error=str(error))
         return None
 
+    @functools.cached_property
+    def _cluster(self) -> Cluster:
+        return Cluster(self._settings)
+
     async def _ask(self, topic: str) -> str:
         return await self._loop.run_in_executor(self._pool, self.topic_id, topic)
 
     def topic_id(self, topic: str) -> str:
         """Ask a broker for a topic's id; blocks, and raises as `layout.topic_id`."""
-        self._cluster = self._cluster or Cluster(self._settings)
         return topic_id(self._cluster, topic)

@@ -9,7 +9,7 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from config.errors import RocstreamError, SettingsError
-from worker.admin import Cluster, faults, plans
+from worker.admin import Cluster, losses, plans
 from worker.messages import BATCH_BYTES
 from worker.transport.waiting import Wait
 
@@ -155,10 +155,8 @@ def refuse_lossy(settings: Settings, partitions: int, found: Mapping[str, Topic]
     SettingsError
         With the topic, the setting and the cure.
     """
-    events, *_, changelog = plans(settings, partitions)
-    for plan in (events, changelog):
-        for fault in faults(plan, found.get(plan.name)):
-            raise SettingsError(fault)
+    for loss in losses(plans(settings, partitions), found):
+        raise SettingsError(loss)
 
 
 def _limits(topics: Iterable[Topic]) -> dict[str, int]:
